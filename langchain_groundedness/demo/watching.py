@@ -1,4 +1,7 @@
-"""Shows the claims of the demonstration as they are checked, in a terminal or a pipe."""
+"""Shows the claims of the demonstration as they are checked, in a terminal or a pipe.
+
+Its own module because the help of the command would load all that a chain needs.
+"""
 
 import json
 import sys
