@@ -151,6 +151,9 @@ def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> 
         "As your assistant, I can look up invoices.", "I am Finn, Acme's virtual assistant.",
         "I would need to know your country first.", "Good luck with your presentation!",
         "Thanks a lot!", "Sorry to hear that.", "That's not something I can help with.",
+        "I'm called Ava.", "I'm Ava, your assistant for travel.", "I'm an AI language model.",
+        "I'm the Acme support bot.", "I'm a virtual agent here to help you with invoices.",
+        "I'm here if you need anything.",
     ],
 )  # fmt: skip
 def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
@@ -179,6 +182,12 @@ def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
         "I can compare, and revenue fell.",
         "You can ask me out on Friday or pay $5.",
         "Welcome bonuses are paid in May.", "I see your order has shipped.",
+        "I'm your biggest competitor's supplier.", "I'm a certified financial adviser.",
+        "I'm the founder of Acme.", "I am a real person.", "I'm an AI researcher.",
+        "I'm an assistant professor at MIT.", "I'm a supplier of your assistant.",
+        "I'm Jane Miller, the CEO of Acme.", "I'm your assistant and your lawyer.",
+        "I'm called the best bank in Germany.", "As your lawyer, I can look up invoices.",
+        "I'm here in Paris.", "I'm here if you need anything, and revenue doubled.",
     ],
 )  # fmt: skip
 def test_a_statement_or_a_promise_to_the_reader_is_a_claim(answer: str) -> None:

@@ -124,19 +124,25 @@ _I_AM = r"i(?: am|['\u2019]m)"
 
 _NOT = r"(?: ?not|n['\u2019]t)"
 
+_ASSISTANT = (
+    r"(?:an?|your|the|\w+['\u2019]s) (?:(?!(?:of|for|to|with|from|at|by|in|on)\b)[\w-]+ ){0,4}?"
+    + any_of("assistant", r"\w*bot", "ai", "(?:ai|language|virtual) (?:agent|model|system)")
+    + r"(?=\W*$|,| (?:(?:and|but) (?:i|am|here)|for|at|from|by|with|here|made|built|\w+ed)\b)"
+)
+"""A noun phrase whose last noun is an assistant: no assistant manager, nobody's supplier."""
+
 _SPEECH_ACT = re.compile(
     rf"(?:if you(?:['\u2019]d)? (?:like|want|wish|prefer)[^,]{{0,30}}, |to [^,]{{1,60}}?,? "
-    r"|as (?:your|an?|the) [^,]{1,40}, "
-    rf"|(?:and|but|so) )?(?:{_I_AM} afraid )?"
+    rf"|as {_ASSISTANT}, |(?:and|but|so) )?(?:{_I_AM} afraid )?"
     + any_of(
         r"(?:i(?: can(?:['\u2019]t)?| could| will| would| may| need| want| have|['\u2019](?:ll|d))"
         rf"|let me|allow me|{_I_AM} {_ADVERBS}(?:here|able|happy|glad|ready|allowed|permitted)"
         rf"|(?:{_I_AM}|i was) {_ADVERBS}(?:designed|trained|made|built))"
         rf"{_NOT}?(?: {_ADVERBS}(?:rather|love|like|prefer|be (?:happy|glad|able)))?{_NOT}?(?: to)?"
         rf" {_ADVERBS}{_INFORM}\b",
-        rf"{_I_AM} {_ADVERBS}(?:an?|your|the|called) ",
-        rf"(?:{_I_AM}|my name is) {_NAME}(?:, (?:your|an?|the|\w+['\u2019]s) [\w -]{{1,60}})?"
-        r"(?=\W*$| and i\b)",
+        rf"{_I_AM} {_ADVERBS}{_ASSISTANT}",
+        rf"(?:{_I_AM}(?: called)?|my name is) {_NAME}(?:, {_ASSISTANT}|(?=\W*$| and i\b))",
+        rf"{_I_AM} {_ADVERBS}here (?=(?:if|whenever) you\b)",
         rf"{_I_AM}{_NOT} (?:able|allowed|permitted|authori[sz]ed) to\b",
         rf"i did{_NOT} (?:understand|catch)\b",
         rf"i (?:do|have){_NOT} (?:have )?(?:an |any )?(?:opinions?|feelings?|views?)\b",

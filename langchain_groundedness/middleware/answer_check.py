@@ -32,7 +32,7 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     told,
 )
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader
+from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, read_input
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import HeldAnswer, emptied, in_paragraphs, values_of
@@ -664,9 +664,7 @@ def _edited(
     if update[STATE_KEY]["outcome"] != "edited":
         return None
     text = update["messages"][-1].text if key is None else update.get(key, result.original_answer)
-    labels = {name: getattr(result, name) for name in LABELS}
-    question, documents = result.question, result.documents
-    return CheckInput(answer=str(text), question=question, documents=documents, **labels)
+    return read_input(result).model_copy(update={"answer": str(text)})
 
 
 def _with_answer(turn: Turn, answer: str) -> Turn:

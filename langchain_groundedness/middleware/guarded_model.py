@@ -272,7 +272,8 @@ class _StreamObserver:
         yield from self.released()
         if self._call.silent:
             return
-        result = self.live.conclude(self._counter.usage)
+        own = {"evidence_source": self._call.source.evidence_source}
+        result = self.live.conclude(self._counter.usage, own)
         rest = self._release.finish(result) if self._call.hold else ""
         self._call.result = None if self._calls_tools else result
         if rest:

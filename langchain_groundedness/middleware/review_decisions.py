@@ -276,14 +276,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
         >>> resume_value(record)
         {'type': 'reject', 'revision': 0, 'reviewer': 'ada'}
     """
-    if not isinstance(record, AuditRecord):
-        kind = type(record).__name__
-        msg = f"record must be an AuditRecord, such as log.get(id) gives, got {kind}"
-        raise ConfigurationError(msg)
-    review = record.review
-    if review.status != "decided" or review.action is None:
-        msg = f"no reviewer has decided the record (status {review.status!r})"
-        raise GroundednessError(msg)
+    review = _decided_review(record)
     value: dict[str, Any] = {"type": review.action, "revision": record.revision}
     if review.action == "edit":
         if record.content != "full" or not review.answer:
@@ -308,17 +301,20 @@ def resume_reviewed(
         config: Options of the run; the thread comes from the record.
 
     Returns:
-        What the run returns; `None` if nothing waits for this record, or its decision is held. If
-        the decision was undone in the meantime, the run waits again, for the same review.
+        What the run returns; `None` if nothing waits for this record, as for that of a chain, or
+        its decision is held. If the decision was undone in the meantime, the run waits again, for
+        the same review.
 
     Raises:
-        GroundednessError: Nobody has decided it.
+        GroundednessError: Nobody has decided it, or the graph waits for a reviewer's text that the
+            audit log has not kept.
+        ConfigurationError: It is no record.
     """
-    value = resume_value(record)
+    _decided_review(record)
     if record.thread_id is None:
         return None
     config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
-    answer = _answer(graph.get_state(config, subgraphs=True), record, value)
+    answer = _answer(graph.get_state(config, subgraphs=True), record)
     return None if answer is None else graph.invoke(answer, config)
 
 
@@ -337,16 +333,29 @@ async def aresume_reviewed(
 
     Raises:
         GroundednessError: As `resume_reviewed`.
+        ConfigurationError: As `resume_reviewed`.
     """
-    value = resume_value(record)
+    _decided_review(record)
     if record.thread_id is None:
         return None
     config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
-    answer = _answer(await graph.aget_state(config, subgraphs=True), record, value)
+    answer = _answer(await graph.aget_state(config, subgraphs=True), record)
     return None if answer is None else await graph.ainvoke(answer, config)
 
 
-def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:
+def _decided_review(record: AuditRecord) -> Review:
+    if not isinstance(record, AuditRecord):
+        kind = type(record).__name__
+        msg = f"record must be an AuditRecord, such as log.get(id) gives, got {kind}"
+        raise ConfigurationError(msg)
+    review = record.review
+    if review.status != "decided" or review.action is None:
+        msg = f"no reviewer has decided the record (status {review.status!r})"
+        raise GroundednessError(msg)
+    return review
+
+
+def _answer(snapshot: Any, record: AuditRecord) -> Command[Any] | None:
     """Resume only the interrupt of this record, once the decision has taken effect."""
     if record.review.time is not None and record.review.time > datetime.now(UTC):
         return None
@@ -358,4 +367,4 @@ def _answer(snapshot: Any, record: AuditRecord, value: dict[str, Any]) -> Any:
     identity = next(asked, None)
     if identity is None:
         return None
-    return Command(resume={identity: value})
+    return Command(resume={identity: resume_value(record)})

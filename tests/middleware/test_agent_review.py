@@ -232,6 +232,7 @@ def test_after_an_edit_the_state_has_the_verdicts_on_the_edited_text(
     assert (state["messages"][-1].text, record["outcome"]) == (text, "edited")
     assert (record["verdict"], record["final"]["verdict"]) == (verdict, verdict)
     assert [claim["claim"]["text"] for claim in record["claims"]] == [text]
+    assert record["evidence_source"] == "retrieved"
 
 
 def test_review_may_follow_retries(how: How) -> None:

@@ -225,9 +225,10 @@ def test_a_log_without_texts_lets_no_edit_out_that_it_cannot_show(tmp_path: Path
         record = waiting(log)
         edited = log.decide(record.id, revision=0, reviewer="ada", action="edit", answer="$2.1B")
         with pytest.raises(GroundednessError, match="keeps no texts"):
-            resume_value(edited)
+            resume(graph, edited, how)
         state = run(graph, Command(resume={"type": "approve"}), how, THREAD)
         assert said(state) == BLOCKED
+        assert resume(graph, edited, how) is None
 
 
 def test_without_an_audit_log_the_graph_decides_alone(how: How) -> None:
@@ -247,12 +248,16 @@ def decided(**fields: Any) -> AuditRecord:
 
 
 def test_a_record_that_nobody_decided_resumes_nothing() -> None:
-    with pytest.raises(GroundednessError, match="status 'waiting'"):
-        resume_value(decided(review={"status": "waiting"}))
+    undecided = decided(review={"status": "waiting"})
+    for resumed in (lambda: resume_value(undecided), lambda: resume_reviewed(object(), undecided)):
+        with pytest.raises(GroundednessError, match="status 'waiting'"):
+            resumed()
 
 
-def test_a_record_without_a_thread_resumes_nothing(log: SQLAuditLog, how: How) -> None:
-    assert resume(agent(log), decided(), how) is None
+@pytest.mark.parametrize("action", ["approve", "edit"])
+def test_a_record_without_a_thread_resumes_nothing(log: SQLAuditLog, how: How, action: str) -> None:
+    review = {"status": "decided", "action": action, "reviewer": "ada"}
+    assert resume(agent(log), decided(review=review), how) is None
 
 
 def test_a_graph_that_waits_for_something_else_is_left_alone(log: SQLAuditLog, how: How) -> None:

@@ -293,6 +293,17 @@ def test_the_state_holds_the_whole_answer_with_its_verdicts(how: How) -> None:
     assert verdicts == ["supported", "contradicted", "unverifiable", "supported"]
 
 
+@pytest.mark.parametrize("option", ["live", "hold_stream"])
+def test_a_streamed_check_says_where_its_documents_come_from(how: How, option: str) -> None:
+    check, _ = checker()
+    middleware = GroundednessMiddleware(check, **only(option))
+    agent = agent_of(call(), TRUE, middleware=middleware, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    tokens(agent, QUESTION, how, thread)
+    record = agent.get_state(thread).values["groundedness"]
+    assert record["evidence_source"] == "retrieved"
+
+
 def test_corrections_are_streamed_in_the_place_of_what_was_wrong(how: How) -> None:
     middleware = GroundednessMiddleware(hold_stream=True, on_ungrounded="correct")
     agent = agent_of(call(), f"Hello! {FALSE}", middleware=middleware)
