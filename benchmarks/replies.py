@@ -3,8 +3,10 @@
 `python benchmarks/replies.py [--replies 20000] [--seed 0]`. For each strategy, checks of one answer
 are made until a judge has given that many replies; each combines families of faults (an echo of
 the prompt, a draft before the final reply, contradictions inside, decorated labels, numbers of
-evidence that is not there, wrong containers, retractions, missing tags). Then honest replies of six
-dialects are read. Exits with 1 if anything false is supported or an honest reply is not read.
+evidence that is not there, wrong containers, retractions, missing tags). `plain questions` is
+`batched` with lines that never count, so that the replies to its plain questions do or do not. Then
+honest replies of six dialects are read. Exits with 1 if anything false is supported or an honest
+reply is not read.
 """
 
 import argparse

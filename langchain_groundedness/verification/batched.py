@@ -50,6 +50,7 @@ def judge_together(
     reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in task.claims}
     wrong: dict[str, str] = {}
     asked_alone: set[str] = set()
+    said = ""
     for group in _rounds(task.claims, verdicts):
         if group is not task.claims and not budget.take():
             reasons |= {
@@ -67,6 +68,7 @@ def judge_together(
                 reasons |= dict.fromkeys(reasons.keys() - asked_alone, reason)
                 break
             reasons |= {claim.id: reason for claim in group}
+            said = exc.raw
         else:
             for number, claim in enumerate(group, 1):
                 if line := reply.decided.get(number):
@@ -76,7 +78,7 @@ def judge_together(
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
         if ask.plainly and not verdicts and group is not task.claims and len(group) == 1:
-            verdicts |= yield from _plain_verdicts(task.claims, ask.plainly, budget)
+            verdicts = yield from _plain_verdicts(task.claims, ask.plainly, said, budget, reasons)
             break
     return [
         verdicts.get(claim.id)
@@ -90,28 +92,38 @@ class Asking(NamedTuple):
 
     for_lines: StructuredModel[VerdictLines]
     """For several claims: one line of a reply each."""
-    plainly: Callable[[Claim], Flow[ClaimVerdict | None]] | None
-    """About one claim, where no line could be read; `None` gives up instead."""
+    plainly: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
+    """About one claim, where no line could be read, by a judge that replied so before; `None`
+    gives up instead."""
 
 
 def _plain_verdicts(
     claims: Sequence[Claim],
-    ask: Callable[[Claim], Flow[ClaimVerdict | None]],
+    ask: Callable[[Claim, str], Flow[ClaimVerdict | None]],
+    said: str,
     budget: RetryBudget,
+    reasons: dict[str, str],
 ) -> Flow[dict[str, ClaimVerdict]]:
-    """Ask about claims in plain questions, as long as calls are left and none fails."""
-    verdicts = {}
-    for claim in claims:
+    """Ask about claims in plain questions; note if no call is left for those without a verdict."""
+    verdicts: dict[str, ClaimVerdict] = {}
+    for place, claim in enumerate(claims):
+        if place == _GIVE_UP and not verdicts:
+            break
         if not budget.take():
+            reasons |= {each: f"{reason}; {_NO_CALL_LEFT}" for each, reason in reasons.items()}
             break
         try:
-            verdict = yield from ask(claim)
+            verdict = yield from ask(claim, said)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             caught(exc)
             break
         if verdict:
             verdicts[claim.id] = verdict
     return verdicts
+
+
+_GIVE_UP = 2
+"""Claims after which a judge that answered no plain question is asked no more of them."""
 
 
 def _request(

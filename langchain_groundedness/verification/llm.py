@@ -29,7 +29,13 @@ from langchain_groundedness.llm.prompts import (
     question_part,
     sanitized,
 )
-from langchain_groundedness.llm.replies import answer_start, refused, reply_text, whole_text
+from langchain_groundedness.llm.replies import (
+    answer_start,
+    cut_at_limit,
+    refused,
+    reply_text,
+    whole_text,
+)
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
 from langchain_groundedness.types import (
     Citation,
@@ -110,8 +116,9 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     claims_per_call: int = Field(default=12, ge=1)
     """Most claims in one call of `batched`."""
     support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
-    """Least probability of support for `supported`, in `per_claim` with log-probabilities. Small
-    models are cautious: one of 1.5 billion parameters separated claims best at 0.2 to 0.3."""
+    """Least probability of support for `supported`, in replies of one word that come with
+    log-probabilities. Small models are cautious: one of 1.5 billion parameters separated claims
+    best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
     """Most calls at a time, if the config of the run does not say."""
     timeout: Seconds = DEFAULT_TIMEOUT
@@ -120,7 +127,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     retry_budget: int | None = Field(default=None, ge=0)
     """Most calls beyond those that a check takes if every reply is right: to find the form that
     the model knows, to repair replies, to ask for verdicts that are missing. By default one for
-    each claim and evidence batch, and four."""
+    each claim and evidence batch, and four; for `batched`, two for each claim and evidence batch,
+    and four for each call."""
 
     @property
     def strict_threshold(self) -> float:
@@ -218,6 +226,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
         more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
+        if self.strategy == "batched":
+            more = 2 * len(task.claims) * len(evidence) + _TO_FIND_THE_FORM * len(calls)
         budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
         return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
@@ -230,9 +240,10 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         plain = LabelModel(self.model, LABEL_PROMPT, self.support_threshold, self.timeout)
 
         def judged(call: _Call) -> Flow[list[ClaimVerdict]]:
-            def by_questions(claim: Claim) -> Flow[ClaimVerdict | None]:
+            def by_questions(claim: Claim, before: str) -> Flow[ClaimVerdict | None]:
                 task = call.task.only((claim,))
-                return judge_by_questions(task, call.evidence, plain, name, budget)
+                found = yield from judge_by_questions(task, call.evidence, plain, name, budget)
+                return found if found and found.verdict != _label(before) else None
 
             # A prompt of the user's own may ask something else than these questions.
             ask = Asking(judge, by_questions if self.prompt is None else None)
@@ -407,14 +418,16 @@ def judge_by_questions(
     """
     (claim,) = task.claims
     messages = _messages(ask, claim, task, evidence.shown)
-    answer = yield from _ask(ask, messages, budget)
+    answer = yield from _ask(ask, messages, budget, only_labels=True)
     if answer.label is None:
         return None
     numbers: tuple[int, ...] = ()
     if answer.label != "unverifiable":
+        if not budget.take():
+            return None
         said = AIMessage("yes" if answer.label == "supported" else "no")
         raw = yield ModelCall(ask.model, [*messages, said, HumanMessage(_WHICH)], ask.timeout)
-        numbers = () if _calls_a_tool(raw) else evidence.named(reply_text(raw))
+        numbers = evidence.named(_plain_text(raw))
         if not numbers:
             return None
     line = VerdictLine(1, answer.label, numbers)
@@ -456,14 +469,16 @@ class _Answer(NamedTuple):
     refused: bool = False
 
 
-def _ask(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[_Answer]:
+def _ask(
+    ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget, *, only_labels: bool = False
+) -> Flow[_Answer]:
     raw = yield from _call(ask, messages, budget)
     answer = _read(raw, ask.threshold)
     if answer.label is None and not answer.refused and budget.take():
         again = [*messages, AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
         raw = yield from _call(ask, again, budget)
         answer = _read(raw, ask.threshold)
-        if answer.label is None and not answer.refused:
+        if answer.label is None and not (answer.refused or only_labels):
             answer = _implied_answer(raw, ask.threshold)
     return answer
 
@@ -491,9 +506,14 @@ def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> 
 def _read(raw: Any, threshold: float) -> _Answer:
     if refused(raw):
         return _Answer(None, None, refused=True)
-    label = None if _calls_a_tool(raw) else _label(reply_text(raw))
+    label = _label(_plain_text(raw))
     probabilities = label_probabilities(raw) if label else {}
     return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
+
+
+def _plain_text(raw: Any) -> str:
+    """Give the text of a reply; nothing if it was cut off, or is no text."""
+    return "" if refused(raw) or cut_at_limit(raw) or _calls_a_tool(raw) else reply_text(raw)
 
 
 def _calls_a_tool(raw: Any) -> bool:

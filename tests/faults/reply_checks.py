@@ -8,7 +8,15 @@ from typing import Any
 from entries import ANSWER, DOCUMENTS, KNOWN, SENTENCES
 from langchain_core.messages import AIMessage, BaseMessage
 from matrix import judge
-from reply_families import DIALECTS, drawn, label_drawn, logprobs_drawn, right_of
+from reply_families import (
+    DIALECTS,
+    drawn,
+    label_drawn,
+    logprobs_drawn,
+    number_drawn,
+    right_of,
+    spoiled,
+)
 
 from langchain_groundedness import LLMVerifier, SinglePassJudge
 from langchain_groundedness.testing import KnownClaim, ScriptedChatModel, ScriptedRequest
@@ -26,7 +34,9 @@ STRATEGIES: Mapping[str, Callable[[Any], Any]] = {
     "batched": lambda model: LLMVerifier(model=model),
     "single_pass": lambda model: SinglePassJudge(model=model),
     "per_claim": lambda model: LLMVerifier(model=model, strategy="per_claim"),
+    "plain questions": lambda model: LLMVerifier(model=model),
 }
+"""By name; to `plain questions` no line ever has the tag, so that `batched` must ask them."""
 
 
 def supported_falsely(strategy: str, chance: random.Random) -> tuple[list[str], int]:
@@ -38,7 +48,11 @@ def supported_falsely(strategy: str, chance: random.Random) -> tuple[list[str], 
     replies: list[AIMessage] = []
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-        made = _drawn(_request(messages), chance)
+        request = _request(messages)
+        if strategy == "plain questions":
+            made = _plainly_drawn(request, replies, chance)
+        else:
+            made = _drawn(request, chance)
         replies.append(made)
         return made
 
@@ -54,6 +68,8 @@ def supported_falsely(strategy: str, chance: random.Random) -> tuple[list[str], 
 
 def _drawn(request: ScriptedRequest, chance: random.Random) -> AIMessage:
     if not request.tag:
+        if chance.random() < 0.1:
+            return spoiled("yes", chance)
         text = label_drawn(request.text, chance)
         metadata = logprobs_drawn(text, chance) if chance.random() < 0.3 else {}
         return AIMessage(text, response_metadata=metadata)
@@ -68,6 +84,25 @@ def _drawn(request: ScriptedRequest, chance: random.Random) -> AIMessage:
             name = chance.choice(("VerdictLines", "set_verdict"))
             text, calls = "", [{"name": name, "args": arguments, "id": "1", "type": "tool_call"}]
     return AIMessage(text, tool_calls=calls)
+
+
+_YES = "Yes."
+
+
+def _plainly_drawn(
+    request: ScriptedRequest, replies: Sequence[AIMessage], chance: random.Random
+) -> AIMessage:
+    """Spoil the lines, and the label or the number that plain questions ask for."""
+    if request.tag:
+        made = _drawn(request, chance)
+        return AIMessage(str(made.text).replace(request.tag, "TAG"))
+    if "number only" not in request.text:
+        return AIMessage(_YES) if chance.random() < 0.5 else _drawn(request, chance)
+    if replies[-1].text != _YES:  # then it should not have been read
+        return AIMessage("2")
+    if chance.random() < 0.2:
+        return spoiled("2", chance)
+    return AIMessage(number_drawn(request.text, chance))
 
 
 def read_honestly(strategy: str, dialect: str) -> bool:

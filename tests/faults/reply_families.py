@@ -11,9 +11,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from langchain_core.messages import AIMessage
+
 from langchain_groundedness.testing import ScriptedRequest
 
-__all__ = ["DIALECTS", "WORST", "Right", "drawn", "label_drawn", "logprobs_drawn", "right_of"]
+__all__ = [
+    "DIALECTS",
+    "WORST",
+    "Right",
+    "a_lie",
+    "drawn",
+    "label_drawn",
+    "logprobs_drawn",
+    "number_drawn",
+    "right_of",
+    "spoiled",
+]
 
 _LABELS = ("supported", "contradicted", "unverifiable")
 
@@ -60,10 +73,10 @@ DIALECTS: Mapping[str, Callable[[Right], str]] = {
 """How models write what is right, each of which must be read."""
 
 
-def _lied(right: Right) -> Right:
-    """Call everything supported by the first sentence: what a draft or a retracted verdict says."""
+def a_lie(right: Right) -> Right:
+    """Call everything supported, by a sentence that the false claim shares its words with."""
     heads = (re.split(r" (?=\[?\d|supp|contra|unver|skip)", line)[0] for line in right.lines)
-    return right._replace(lines=tuple(f"{head} [1] supported" for head in heads))
+    return right._replace(lines=tuple(f"{head} [2] supported" for head in heads))
 
 
 def _bent(line: str, chance: random.Random) -> str:
@@ -74,48 +87,48 @@ def _bent(line: str, chance: random.Random) -> str:
 
 _DECORATED = (
     "supported",
-    "[1] supported | contradicted",
-    "[1] supported | no: the evidence says otherwise",
-    "[1] supported, but the evidence says two lanes",
-    "[1] supported? Hardly.",
-    "[1] not supported",
-    "[1] not exactly supported",
-    "[1] unsupported | supported",
-    "[1] supported: false",
+    "[2] supported | contradicted",
+    "[2] supported | no: the evidence says otherwise",
+    "[2] supported, but the evidence says two lanes",
+    "[2] supported? Hardly.",
+    "[2] not supported",
+    "[2] not exactly supported",
+    "[2] unsupported | supported",
+    "[2] supported: false",
     '{"supported": false}',
     "supported = 0",
-    "[1] supported=0",
+    "[2] supported=0",
     "supported (0)",
-    "supported (1)",
-    "[1] supported (0)",
+    "supported (2)",
+    "[2] supported (0)",
     "0.02 supported",
     "[2] 0.02 supported",
-    "[1] supported 0.02",
+    "[2] supported 0.02",
     "1 % supported",
     "[0] supported",
     "[-1] supported",
     "[99] supported",
     "[1-999] supported",
-    "[1] [99] supported",
-    "[1] supported by nothing",
-    "[1] supported by none of the sentences",
-    "[1] \u017fupported",
-    "[1] CONTRAD\u0130CTED",
-    "[1] contradicted / supported",
-    "[1] supported -> contradicted",
-    "[1] ~~supported~~ contradicted",
-    "[1] supported \u2717",
-    "[1] supported \U0001f44e",
-    "[1] (not) supported",
-    "\u00ac[1] supported",
-    "[1] supported !",
-    "[1] supported || contradicted",
-    "supported [1] [1] contradicted",
-    "[1] is supported",
-    "[1] supported by [99]",
-    "[1] un-supported",
-    "[1] 2 supported",
-    "2 [1] supported",
+    "[2] [99] supported",
+    "[2] supported by nothing",
+    "[2] supported by none of the sentences",
+    "[2] \u017fupported",
+    "[2] CONTRAD\u0130CTED",
+    "[2] contradicted / supported",
+    "[2] supported -> contradicted",
+    "[2] ~~supported~~ contradicted",
+    "[2] supported \u2717",
+    "[2] supported \U0001f44e",
+    "[2] (not) supported",
+    "\u00ac[2] supported",
+    "[2] supported !",
+    "[2] supported || contradicted",
+    "supported [2] [2] contradicted",
+    "[2] is supported",
+    "[2] supported by [99]",
+    "[2] un-supported",
+    "[2] 1 supported",
+    "1 [2] supported",
 )
 _RETRACTIONS = (
     "Wait, that is wrong.",
@@ -143,13 +156,13 @@ _RETRACTIONS = (
 
 
 def _beside(right: Right, chance: random.Random) -> str:
-    lied, said = _lied(right), chance.choice(_RETRACTIONS)
+    lied, said = a_lie(right), chance.choice(_RETRACTIONS)
     body = chance.choice((lied.plain, lied.object))
     return chance.choice((f"{body}\n{said}", f"{said}\n{body}", f"{body}\n{right.tag} {said}"))
 
 
 def _draft_then_final(right: Right, chance: random.Random) -> str:
-    lied = _lied(right)
+    lied = a_lie(right)
     forms = [
         f"{lied.object}\n{right.object}",
         f"Draft: {lied.object}\nFinal: {right.object}",
@@ -189,21 +202,21 @@ def _echo(right: Right, chance: random.Random) -> str:
 
 def _foreign(right: Right, chance: random.Random) -> str:
     number = chance.choice(("99", "0", "-1", "1-999", "1000000", "9" * 40, "0.5", "1e3", "\u0661"))
-    lied = _lied(right)
-    lines = tuple(line.replace("[1]", f"[{number}]") for line in lied.lines)
+    lied = a_lie(right)
+    lines = tuple(line.replace("[2]", f"[{number}]") for line in lied.lines)
     wrong = lied._replace(lines=lines)
     return chance.choice((wrong.plain, wrong.object))
 
 
 def _container(right: Right, chance: random.Random) -> str:
-    lied = _lied(right)
+    lied = a_lie(right)
     heads = [line.split()[0] for line in lied.lines] or ["C1"]
     verdict = {"verdict": "supported", "probability": 0.02, "evidence": []}
     objects = [{"claim": head, **verdict} for head in heads]
     forms: list[object] = [
         {"tag": right.tag, "lines": objects},
         {"tag": right.tag, "lines": [[line] for line in lied.lines]},
-        {"tag": right.tag, "lines": dict.fromkeys(heads, "[1] supported")},
+        {"tag": right.tag, "lines": dict.fromkeys(heads, "[2] supported")},
         {"tag": right.tag, "verdicts": lied.lines},
         {"tag": right.tag, "lines": lied.lines, "overruled": True},
         {"tag": right.tag, "lines": lied.lines, "note": "all contradicted"},
@@ -216,7 +229,7 @@ def _container(right: Right, chance: random.Random) -> str:
         lied.lines,
         dict.fromkeys(heads, "supported"),
         {"tag": right.tag, "lines": [f"{line} | contradicted" for line in lied.lines]},
-        {"tag": right.tag, "lines": [line.replace("[1] ", "") for line in lied.lines]},
+        {"tag": right.tag, "lines": [line.replace("[2] ", "") for line in lied.lines]},
     ]
     return json.dumps(chance.choice(forms))
 
@@ -227,8 +240,8 @@ def _decorated(right: Right, chance: random.Random) -> str:
 
 
 def _contradicting(right: Right, chance: random.Random) -> str:
-    lied = list(_lied(right).lines)
-    others = [line.replace("[1] supported", chance.choice(("[1] contradicted", "unverifiable")))
+    lied = list(a_lie(right).lines)
+    others = [line.replace("[2] supported", chance.choice(("[2] contradicted", "unverifiable")))
               for line in lied]  # fmt: skip
     lines = [*lied, *others]
     chance.shuffle(lines)
@@ -248,7 +261,7 @@ def _recounted(right: Right, chance: random.Random) -> str:
 
 
 def _untagged(right: Right, chance: random.Random) -> str:
-    lied = _lied(right)
+    lied = a_lie(right)
     tag = chance.choice(("TAG", "", right.tag[:2], right.tag.lower(), f"{right.tag}X", "K7"))
     return "\n".join(f"{tag} {line}".strip() for line in lied.lines)
 
@@ -354,12 +367,81 @@ def label_drawn(prompt: str, chance: random.Random) -> str:
     return chance.choice((text, f'"{text}"', f"Answer: {text}", f"{text}\nBecause.", f"**{text}**"))
 
 
+_NO_NUMBERS = (
+    "",
+    "0",
+    "-2",
+    "+2",
+    "99",
+    "1000000",
+    "9" * 40,
+    "0.5",
+    "2.0",
+    ".2",
+    "2e3",
+    "0x2",
+    "\u0662",
+    "\uff12",
+    "\u00b2",
+    "\u00bd",
+    "\u2461",
+    "2-3",
+    "2-999",
+    "2 99",
+    "[2] [0]",
+    "2, not 1",
+    "2 (0)",
+    "2/3",
+    "2 %",
+    "2?",
+    "2!",
+    "2: no",
+    "~~2~~",
+    "\u00ac2",
+    "C2",
+    "one",
+    "none",
+    "yes",
+    "not 2",
+    '{"number": 2}',
+    "Sentence 2 says two lanes.",
+    "<think>2",
+    "<thinking>2</thinking>",
+    "2</think>",
+    "[THINK]2",
+    "<|channel|>analysis<|message|>2",
+    "2\nWait, that is wrong.",
+    "2\n\n\u2717",
+    "2\u200b0",
+)
+
+
+def number_drawn(prompt: str, chance: random.Random) -> str:
+    """Draw a reply to the question for a number that is not the number of a sentence alone."""
+    text = chance.choice(_NO_NUMBERS)
+    if chance.random() < 0.1:
+        text = prompt[chance.randrange(len(prompt)) :] + " "
+    return chance.choice((text, f"{text}\n", f"Answer: {text}", f"{text} {text}", f"{text}x"))
+
+
+def spoiled(text: str, chance: random.Random) -> AIMessage:
+    """Spoil all of a reply but its text."""
+    forms: list[dict[str, Any]] = [
+        {"response_metadata": {"finish_reason": "length"}},
+        {"response_metadata": {"stop_reason": "max_tokens"}},
+        {"response_metadata": {"finish_reason": "content_filter"}},
+        {"additional_kwargs": {"refusal": "I cannot."}},
+        {"tool_calls": [{"name": "f", "args": {}, "id": "1", "type": "tool_call"}]},
+    ]
+    return AIMessage(text, **chance.choice(forms))
+
+
 WORST: Mapping[str, Callable[[Right], str]] = {
     "echo of the prompt": lambda right: right.prompt,
     "echo of the examples with the tag behind": lambda right: f"{right.prompt}\n{right.tag}",
-    "draft object, then the final one": lambda right: f"{_lied(right).object}\n{right.object}",
-    "reasoning without an end": lambda right: f"<think>{_lied(right).plain}",
-    "reasoning and no reply": lambda right: f"<thinking>{_lied(right).plain}</thinking>Done.",
+    "draft object, then the final one": lambda right: f"{a_lie(right).object}\n{right.object}",
+    "reasoning without an end": lambda right: f"<think>{a_lie(right).plain}",
+    "reasoning and no reply": lambda right: f"<thinking>{a_lie(right).plain}</thinking>Done.",
     "probabilities": lambda right: json.dumps(
         {
             "tag": right.tag,
@@ -369,17 +451,17 @@ WORST: Mapping[str, Callable[[Right], str]] = {
             ],
         }
     ),
-    "retraction behind the label": lambda right: _lied(right).plain.replace(
+    "retraction behind the label": lambda right: a_lie(right).plain.replace(
         "supported", "supported | contradicted"
     ),
-    "retraction in words": lambda right: _lied(right).plain.replace(
+    "retraction in words": lambda right: a_lie(right).plain.replace(
         "supported", "supported | no: the evidence says otherwise"
     ),
-    "evidence that was not shown": lambda right: _lied(right).plain.replace("[1]", "[99]"),
-    "huge range of evidence": lambda right: _lied(right).object.replace("[1]", "[1-999]"),
-    "letters that fold into a label": lambda right: _lied(right).plain.replace(
+    "evidence that was not shown": lambda right: a_lie(right).plain.replace("[2]", "[99]"),
+    "huge range of evidence": lambda right: a_lie(right).object.replace("[2]", "[1-999]"),
+    "letters that fold into a label": lambda right: a_lie(right).plain.replace(
         "supported", "\u017fupported | CONTRAD\u0130CTED"
     ),
-    "retraction below": lambda right: f"{_lied(right).plain}\nWait, that is wrong.",
+    "retraction below": lambda right: f"{a_lie(right).plain}\nWait, that is wrong.",
 }
 """The twelve worst replies."""

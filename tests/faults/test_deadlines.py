@@ -331,6 +331,26 @@ def test_a_budget_of_retries_is_for_the_whole_check(strategy: Any, budget: int, 
     assert [v.verdict for v in verdicts] == ["unchecked"] * count
 
 
+def plainly(messages: list[BaseMessage]) -> str:
+    asked = messages[-1].text
+    return "1" if "number only" in asked else "yes" if "one word" in asked else "Fine."
+
+
+@pytest.mark.parametrize("budget", [0, 1, 3, 4, 5, 6, 7])
+def test_plain_questions_come_out_of_the_budget(budget: int) -> None:
+    model = ScriptedChatModel(replies=plainly)
+    LLMVerifier(model=model, retry_budget=budget).invoke(many_claims(5))
+    assert len(model.requests) == 1 + budget
+
+
+@pytest.mark.parametrize("count", [1, 3, 12, 13, 60])
+def test_the_default_budget_is_enough_for_plain_questions_about_every_claim(count: int) -> None:
+    model = ScriptedChatModel(replies=plainly)
+    verdicts = LLMVerifier(model=model).invoke(many_claims(count))
+    assert "unchecked" not in {v.verdict for v in verdicts}
+    assert len(model.requests) <= 2 * count + 5 * -(-count // 12)
+
+
 def test_a_reason_says_that_the_budget_is_used_up() -> None:
     verifier = LLMVerifier(model=garbling(), retry_budget=0)
     reasons = {str(v.reason) for v in verifier.invoke(many_claims(3))}

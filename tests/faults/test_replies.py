@@ -6,13 +6,14 @@ import random
 from collections.abc import Iterator
 
 import pytest
+import reply_checks
 from entries import ENTRIES
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix import Models, cell, judge
 from no_labels import NO_LABELS
 from reply_checks import STRATEGIES, read_honestly, supported_falsely
-from reply_families import DIALECTS, WORST, right_of
+from reply_families import DIALECTS, WORST, a_lie, right_of
 
 from langchain_groundedness.testing import (
     Fault,
@@ -111,6 +112,16 @@ def test_a_tool_call_under_another_name_is_no_reply(server: FaultyServer, models
 def test_no_drawn_reply_makes_something_false_supported(strategy: str, seed: int) -> None:
     wrong, _ = supported_falsely(strategy, random.Random(seed))  # noqa: S311  (no secret)
     assert wrong == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_drawn_replies_would_show_a_reader_that_believes_too_much(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_checks, "drawn", lambda right, _: a_lie(right).plain)
+    monkeypatch.setattr(reply_checks, "label_drawn", lambda *_: "yes")
+    monkeypatch.setattr(reply_checks, "number_drawn", lambda *_: "2")
+    assert any(supported_falsely(strategy, random.Random(seed))[0] for seed in range(5))  # noqa: S311
 
 
 @pytest.mark.parametrize("strategy", ["batched", "single_pass"])

@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 
-from langchain_groundedness import GroundednessGuard, GroundednessRunnable, SentenceClaimExtractor
-from langchain_groundedness.testing import ScriptedVerifier
+from langchain_groundedness import (
+    GroundednessGuard,
+    GroundednessRunnable,
+    LLMVerifier,
+    SentenceClaimExtractor,
+)
+from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.verification.verdict_replies import ReplyReader
 
 READ = ReplyReader("XKQ", claims=12, sentences=9)
@@ -59,8 +65,20 @@ def single_pass_reply(text: str) -> None:
         READ_SENTENCES(raw)
 
 
+def plain_reply(text: str) -> None:
+    def replied(messages: list[BaseMessage]) -> str:
+        asked = messages[-1].text.lower()
+        return f"1{text}" if "number only" in asked else f"yes{text}" if "one word" in asked else ""
+
+    judge = LLMVerifier(model=ScriptedChatModel(replies=replied))
+    GroundednessRunnable(verifier=judge, extractor=SentenceClaimExtractor()).invoke(
+        ("Rome is in Italy.", ["Rome is in Italy."])
+    )
+
+
 PLACES: Mapping[str, Callable[[str], Any]] = {
-    each.__name__: each for each in (answer, guard, document, question, reply, single_pass_reply)
+    each.__name__: each
+    for each in (answer, guard, document, question, reply, single_pass_reply, plain_reply)
 }
 SIGNS = [
     *string.punctuation,

@@ -14,6 +14,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 
+from langchain_groundedness import SinglePassJudge
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.prompts import fence
@@ -237,14 +238,14 @@ def test_a_judge_that_never_makes_sense_leaves_every_claim_unchecked() -> None:
     )
 
 
-def in_plain_words(label: str, number: str) -> LLMVerifier:
+def in_plain_words(label: Any, number: Any, **options: Any) -> LLMVerifier:
     """A judge that never writes a line in the form, but answers a plain question."""
 
-    def reply(messages: list[BaseMessage]) -> str:
-        asked = messages[-1].text
+    def reply(messages: list[BaseMessage]) -> Any:
+        asked = messages[-1].text.lower()
         return number if "number only" in asked else label if "one word" in asked else "C1 is fine."
 
-    return LLMVerifier(model=ScriptedChatModel(replies=reply))
+    return LLMVerifier(model=ScriptedChatModel(replies=reply), **options)
 
 
 @pytest.mark.parametrize("claims", [CLAIMS, CLAIMS[:1]])
@@ -262,7 +263,62 @@ def test_a_plain_yes_counts_only_with_the_number_of_a_sentence(number: str) -> N
     assert labels(verdicts) == ["unchecked"] * 3
 
 
-@pytest.mark.parametrize("reply", ["supported", "yes", "1", "{tag}", "yes 1"])
+CUT = {"finish_reason": "length"}
+CALL: Any = {"name": "f", "args": {}, "id": "1", "type": "tool_call"}
+LIKELY = {"token": "The", "logprob": -0.1, "top_logprobs": [{"token": "Yes", "logprob": -1.0}]}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        AIMessage("1", response_metadata=CUT),
+        AIMessage("1", additional_kwargs={"refusal": "I cannot."}),
+        AIMessage("1", tool_calls=[CALL]),
+        AIMessage([{"type": "text", "text": "1"}, {"type": "refusal", "refusal": "I cannot."}]),
+        "<think>1",
+        "\uff11",
+        "\u00b2",
+        "1" + " " * 10_000 + "x",
+    ],
+)
+def test_the_number_is_read_as_strictly_as_the_label(number: Any) -> None:
+    assert labels(in_plain_words("yes", number).invoke(task(*CLAIMS))) == ["unchecked"] * 3
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        AIMessage("yes", response_metadata=CUT),
+        AIMessage("yes", additional_kwargs={"refusal": "I cannot."}),
+        AIMessage("yes", tool_calls=[CALL]),
+        AIMessage("The bridge.", response_metadata={"logprobs": {"content": [LIKELY]}}),
+        "<think>yes",
+    ],
+)
+def test_a_plain_question_is_answered_by_a_label_that_is_whole(label: Any) -> None:
+    assert labels(in_plain_words(label, "1").invoke(task(*CLAIMS))) == ["unchecked"] * 3
+
+
+async def test_plain_questions_are_asked_at_every_entry_point() -> None:
+    verifier, request = in_plain_words("Yes.", "[1]"), task(*CLAIMS)
+    found = [
+        await verifier.ainvoke(request),
+        [v for part in verifier.stream(request) for v in part],
+        [v async for part in verifier.astream(request) for v in part],
+        SinglePassJudge(model=verifier.model).invoke(
+            request.model_copy(update={"answer": " ".join(CLAIMS)})
+        ),
+    ]
+    assert [labels(each) for each in found] == [["supported"] * 3] * 4
+
+
+def test_a_reason_says_that_no_call_was_left_for_plain_questions() -> None:
+    verdicts = in_plain_words("yes", "1", retry_budget=5).invoke(task(*CLAIMS))
+    assert labels(verdicts) == ["supported", "unchecked", "unchecked"]
+    assert all("no call was left" in str(verdict.reason) for verdict in verdicts[1:])
+
+
+@pytest.mark.parametrize("reply", ["supported", "yes", "no", "unknown", "1", "{tag}", "yes 1"])
 def test_the_same_reply_to_every_question_is_no_verdict(reply: str) -> None:
     verdicts = LLMVerifier(model=ScriptedChatModel(replies=lambda _: reply)).invoke(task(*CLAIMS))
     assert labels(verdicts) == ["unchecked"] * 3
