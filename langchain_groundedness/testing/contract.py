@@ -832,7 +832,12 @@ def run_bounded(call: Awaitable[Any]) -> Any:
     """Run a coroutine on its own event loop, with a timeout."""
 
     async def bounded() -> Any:
-        return await asyncio.wait_for(call, _SECONDS)
+        try:
+            return await asyncio.wait_for(call, _SECONDS)
+        finally:
+            # What still runs beside a call that failed loses its last events if the loop closes.
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others, timeout=_SECONDS)
 
     try:
         return asyncio.run(bounded())
