@@ -2,9 +2,9 @@
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -315,10 +315,10 @@ def test_a_held_decision_that_a_resumed_run_has_used_cannot_be_undone(
 
 def decided_and_undone(log: SQLAuditLog) -> tuple[AuditRecord, AuditRecord]:
     """Decide and undo, and give the record of then, as if it were in effect, and of now."""
-    stale = log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=0.2)
+    stale = log.decide(waiting(log).id, revision=0, reviewer="ada", action="approve", hold=3600)
     now = log.undo(stale.id, revision=stale.revision, reviewer="ada")
-    time.sleep(0.3)
-    return stale, now
+    held = {"time": stale.review.time - timedelta(hours=2)} if stale.review.time else {}
+    return stale.model_copy(update={"review": stale.review.model_copy(update=held)}), now
 
 
 def test_a_record_whose_decision_was_undone_releases_nothing(log: SQLAuditLog, how: How) -> None:
