@@ -152,6 +152,7 @@ def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> 
         "I would need to know your country first.", "Good luck with your presentation!",
         "Thanks a lot!", "Sorry to hear that.", "That's not something I can help with.",
         "I'm called Ava.", "I'm Ava, your assistant for travel.", "I'm an AI language model.",
+        "I'm the virtual agent of Acme Bank.", "I'm unable to comment on that.",
         "I'm the Acme support bot.", "I'm a virtual agent here to help you with invoices.",
         "I'm here if you need anything.",
     ],

@@ -127,7 +127,7 @@ _NOT = r"(?: ?not|n['\u2019]t)"
 _ASSISTANT = (
     r"(?:an?|your|the|\w+['\u2019]s) (?:(?!(?:of|for|to|with|from|at|by|in|on)\b)[\w-]+ ){0,4}?"
     + any_of("assistant", r"\w*bot", "ai", "(?:ai|language|virtual) (?:agent|model|system)")
-    + r"(?=\W*$|,| (?:(?:and|but) (?:i|am|here)|for|at|from|by|with|here|made|built|\w+ed)\b)"
+    + r"(?=\W*$|,| (?:(?:and|but) (?:i|am|here)|for|of|at|from|by|with|here|made|built|\w+ed)\b)"
 )
 """A noun phrase whose last noun is an assistant: no assistant manager, nobody's supplier."""
 
@@ -143,7 +143,7 @@ _SPEECH_ACT = re.compile(
         rf"{_I_AM} {_ADVERBS}{_ASSISTANT}",
         rf"(?:{_I_AM}(?: called)?|my name is) {_NAME}(?:, {_ASSISTANT}|(?=\W*$| and i\b))",
         rf"{_I_AM} {_ADVERBS}here (?=(?:if|whenever) you\b)",
-        rf"{_I_AM}{_NOT} (?:able|allowed|permitted|authori[sz]ed) to\b",
+        rf"{_I_AM}(?:{_NOT} (?:able|allowed|permitted|authori[sz]ed)| unable) to\b",
         rf"i did{_NOT} (?:understand|catch)\b",
         rf"i (?:do|have){_NOT} (?:have )?(?:an |any )?(?:opinions?|feelings?|views?)\b",
         r"(?:please,? )?(?:share|provide|send|upload|attach|paste|enter) [^\d,;:]{1,60} "
