@@ -129,7 +129,7 @@ def __getattr__(name: str) -> Any:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     if _HOME_OF[name] == "middleware":
-        from langchain_groundedness.exceptions import require  # noqa: PLC0415
+        from langchain_groundedness.exceptions import require  # noqa: PLC0415  (names load lazily)
 
         require("langchain.agents", extra="agents")
     found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

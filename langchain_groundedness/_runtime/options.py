@@ -132,7 +132,7 @@ def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _Funct
         known |= signature(source).parameters
     defaults = {name: known[name].default if name in known else None for name in options}
     given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
-    function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]
+    function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]  # read by `help`
     return function
 
 
