@@ -90,6 +90,17 @@ def test_a_row_for_each_pair_and_a_column_for_each_class() -> None:
     assert encoder().logits([]).shape == (0, len(CLASSES))
 
 
+def test_scores_are_those_of_the_network_before_rounding_on_any_processor() -> None:
+    rome = "Rome is the capital of Italy. It lies on the Tiber."
+    pairs = [
+        Pair(rome, "Rome is the capital of Italy."),
+        Pair(rome, "Rome is not the capital of Italy."),
+        Pair("The lamp costs 40 euros and comes with a cable.", "Paris has a large harbour."),
+    ]
+    unrounded = [[2.44, 0.01, -2.43], [-1.03, 3.75, -2.61], [-2.59, 0.17, 1.27]]
+    assert encoder().logits(pairs) == pytest.approx(np.array(unrounded), abs=0.5)
+
+
 @settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=10))
 def test_a_score_depends_neither_on_company_nor_on_order_nor_on_padding(places: list[int]) -> None:
