@@ -57,6 +57,16 @@ def test_smaller_languages_in_latin_script_are_told_too(text: str) -> None:
     assert not reads_as_english(text)
 
 
+def test_rows_of_names_in_lower_case_beside_an_english_claim_read_as_english() -> None:
+    rows = (
+        "1957 season. rider: emile van der berg; team: de zwaan; points: 8; bike: norton 500; "
+        "result: not placed; laps: 14; grid: 5. rider: josé da silva; team: las palmas; points: 6; "
+        "bike: honda 450; result: second; laps: 14; grid: 9. rider: jános drapál; team: de zwaan; "
+        "points: 3; bike: norton 500; result: third; laps: 13; grid: 2."
+    )
+    assert reads_as_english(f"{rows} José da Silva has 6 points.")
+
+
 def test_sentences_of_the_readme_and_of_docstrings_read_as_english() -> None:
     sentences = [s.text for text in own_texts() for s in split_sentences(text)]
     missed = [text for text in sentences if not reads_as_english(text)]
