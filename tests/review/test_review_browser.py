@@ -118,7 +118,7 @@ def test_a_record_is_reviewed_by_keyboard_alone(page: Page, log: Kept) -> None:
     press("j")
     assert focused(page) == "What was Q3 revenue?"
     press("Enter")
-    page.wait_for_selector(".answer")
+    page.wait_for_url("**/records/record-1**")  # loaded: the page's script listens for keys
     press("j")
     assert focused(page) == "claim-1"
     expect(page.locator("#live")).to_have_text("Claim 1 of 4: contradicted")
