@@ -154,7 +154,10 @@ def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> 
         "I'm called Ava.", "I'm Ava, your assistant for travel.", "I'm an AI language model.",
         "I'm the virtual agent of Acme Bank.", "I'm unable to comment on that.",
         "I'm the Acme support bot.", "I'm a virtual agent here to help you with invoices.",
-        "I'm here if you need anything.",
+        "I'm here if you need anything.", "Nice to hear from you again.", "Enjoy your day!",
+        "Take your time.", "I'm a digital helper.", "Below you'll find my answer.",
+        "Thanks for flagging that.", "I have no personal preferences.", "No rush at all.",
+        "I rely solely on the material you gave me.", "Apologies for the mix-up.", "Got it.",
     ],
 )  # fmt: skip
 def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
@@ -189,6 +192,9 @@ def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
         "I'm Jane Miller, the CEO of Acme.", "I'm your assistant and your lawyer.",
         "I'm called the best bank in Germany.", "As your lawyer, I can look up invoices.",
         "I'm here in Paris.", "I'm here if you need anything, and revenue doubled.",
+        "Take your medicine.", "I require payment in advance.", "I will find the thief.",
+        "Enjoy responsibly.", "I advise caution on this road.", "You can swim there.", "She lies.",
+        "I know the code.", "Feel free to bring a dog.", "The bot crashed.", "Nickel.", "One.",
     ],
 )  # fmt: skip
 def test_a_statement_or_a_promise_to_the_reader_is_a_claim(answer: str) -> None:

@@ -5,6 +5,8 @@ Pairs are those of `make_pairs.py` (gzip JSON lines: `evidence`, `claim`, `label
 people only said that much: the loss is then that of the sum of the other two classes. Pairs of one
 group differ by little; they are in one batch, and the supported ones must stand above the others.
 Rows that are `held` are never learned from: how well they are told apart is printed on the way.
+With `--teacher`, what an earlier encoder says of the judged sets is learned beside their labels
+(learning without forgetting, Li and Hoiem 2016).
 """
 
 import argparse
@@ -74,6 +76,7 @@ _WARM_UP = 0.05
 _LOWEST = 0.03
 _MARGIN = 1.0
 _MARGIN_WEIGHT = 0.5
+_TEACHER_WEIGHT = 1.0
 _SAVE_SECONDS = 180
 _PRINT_STEPS = 50
 _AVERAGED_EVERY = 4
@@ -92,6 +95,7 @@ def main() -> None:
         "--work", type=Path, required=True, help="folder with pairs/; weights go here"
     )
     parser.add_argument("--start", type=Path, help="what the first stage starts from")
+    parser.add_argument("--teacher", type=Path, help="whose view of the judged sets is kept")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--measure-every", type=int, default=1000, help="steps")
@@ -105,16 +109,29 @@ def main() -> None:
             earlier = STAGES[name].start
             if start is None:
                 start = options.work / f"{earlier}.safetensors" if earlier else pretrained()
-            training = _Training(STAGES[name], options.work, weights, start, options.minutes)
+            training = _Training(
+                STAGES[name],
+                options.work,
+                weights,
+                _Starts(start, options.teacher),
+                options.minutes,
+            )
             training.run(options.measure_every)
         start = None
+
+
+class _Starts(NamedTuple):
+    """Where a stage starts, and whose view of the judged sets it keeps."""
+
+    student: Path
+    teacher: Path | None
 
 
 class _Training:
     """One stage: weights in bfloat16 to compute with, in float32 to learn with, and their mean."""
 
     def __init__(
-        self, stage: Stage, work: Path, weights: Path, start_at: Path, minutes: float
+        self, stage: Stage, work: Path, weights: Path, starts: _Starts, minutes: float
     ) -> None:
         torch.manual_seed(0)
         rows = [
@@ -129,11 +146,13 @@ class _Training:
         self.batches = _batches(self.encoded, stage.sets, random.Random(0))
         print(f"{weights.stem}: {len(learned)} pairs, {len(self.batches)} steps", flush=True)
         self.weights, self.minutes, self.begun = weights, minutes, time.time()
-        start = load_start(start_at)
+        start = load_start(starts.student)
         self.named = {n: p for n, p in start.named_parameters() if p.requires_grad}
         self.mean = {n: p.detach().clone() for n, p in self.named.items()}
         self.start = start
         self.model = copy.deepcopy(start).to(torch.bfloat16).train()
+        taught = starts.teacher is not None
+        self.teacher = load_start(starts.teacher).to(torch.bfloat16).eval() if taught else None
         learning = dict(self.model.named_parameters())
         self.computing = [learning[n] for n in self.named]
         self.optimizer = torch.optim.AdamW(_groups(self.named), lr=stage.rate, fused=True)
@@ -147,7 +166,7 @@ class _Training:
 
     def run(self, measure_every: int) -> None:
         begun = saved = time.time()
-        losses: list[tuple[float, float]] = []
+        losses: list[tuple[float, float, float]] = []
         tokens = 0
         for number in range(self.done, len(self.batches)):
             rows = [self.encoded[i] for i in self.batches[number]]
@@ -155,11 +174,11 @@ class _Training:
             tokens += sum(len(row["ids"]) for row in rows)
             self.done = number + 1
             if self.done % _PRINT_STEPS == 0:
-                plain, ranked = np.mean(losses[-_PRINT_STEPS:], axis=0)
+                plain, ranked, kept = np.mean(losses[-_PRINT_STEPS:], axis=0)
                 rate = tokens / (time.time() - begun)
                 print(
                     f"{self.done}/{len(self.batches)} loss {plain:.3f} ranking {ranked:.3f} "
-                    f"{rate:.0f} tokens/s",
+                    f"teacher {kept:.3f} {rate:.0f} tokens/s",
                     flush=True,
                 )
             if time.time() - saved > _SAVE_SECONDS:
@@ -177,9 +196,9 @@ class _Training:
         """Say what share of its time has passed, counted from where learning is at its fastest."""
         return _WARM_UP + (1 - _WARM_UP) * (time.time() - self.begun) / (60 * self.minutes)
 
-    def _step(self, rows: list[dict[str, Any]]) -> tuple[float, float]:
-        plain, ranked = _loss(self.model, rows)
-        (plain + _MARGIN_WEIGHT * ranked).backward()
+    def _step(self, rows: list[dict[str, Any]]) -> tuple[float, float, float]:
+        plain, ranked, kept = _loss(self.model, rows, self.teacher)
+        (plain + _MARGIN_WEIGHT * ranked + _TEACHER_WEIGHT * kept).backward()
         master = list(self.named.values())
         for mine, computing in zip(master, self.computing, strict=True):
             mine.grad = computing.grad.float()
@@ -193,7 +212,7 @@ class _Training:
                 torch._foreach_lerp_(
                     list(self.mean.values()), master, 1 - min(_AVERAGE_KEEPS, self.done / 1000)
                 )
-        return float(plain.detach()), float(ranked.detach())
+        return float(plain.detach()), float(ranked.detach()), float(kept.detach())
 
     def _averaged(self) -> EvidenceEncoder:
         model = copy.deepcopy(self.start)
@@ -294,21 +313,39 @@ def _rounded(length: int) -> int:
     return -(-length // _ROUNDED) * _ROUNDED
 
 
-def _loss(model: EvidenceEncoder, rows: list[dict[str, Any]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy, and how far pairs of a group are from standing apart by a margin."""
+def _loss(
+    model: EvidenceEncoder, rows: list[dict[str, Any]], teacher: EvidenceEncoder | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return cross-entropy, how far groups are from a margin, and the distance to a teacher."""
     chances = torch.log_softmax(_logits(model, rows), dim=1)
     other = torch.logsumexp(chances[:, 1:], dim=1, keepdim=True)
     labels = torch.tensor([row["label"] for row in rows])
     plain = -torch.cat([chances, other], dim=1).gather(1, labels[:, None]).mean()
-    odds = chances[:, 0] - other[:, 0]
+    return plain, _ranked(chances[:, 0] - other[:, 0], rows), _kept(chances, rows, teacher)
+
+
+def _ranked(odds: torch.Tensor, rows: list[dict[str, Any]]) -> torch.Tensor:
     groups = defaultdict(lambda: ([], []))
     for place, row in enumerate(rows):
         groups[row["group"]][row["label"] != 0].append(place)
     above = [a for good, bad in groups.values() for a in good for _ in bad]
     below = [b for good, bad in groups.values() for _ in good for b in bad]
     if not above:
-        return plain, plain.new_zeros(())
-    return plain, torch.nn.functional.softplus(_MARGIN - odds[above] + odds[below]).mean()
+        return odds.new_zeros(())
+    return torch.nn.functional.softplus(_MARGIN - odds[above] + odds[below]).mean()
+
+
+def _kept(
+    chances: torch.Tensor, rows: list[dict[str, Any]], teacher: EvidenceEncoder | None
+) -> torch.Tensor:
+    """Return the divergence from what a teacher says of judged rows, as a mean over all rows."""
+    judged = [place for place, row in enumerate(rows) if row["group"][0] in _JUDGED]
+    if teacher is None or not judged:
+        return chances.new_zeros(())
+    with torch.no_grad():
+        taught = torch.log_softmax(_logits(teacher, [rows[place] for place in judged]), dim=1)
+    total = torch.nn.functional.kl_div(chances[judged], taught, reduction="sum", log_target=True)
+    return total / len(rows)
 
 
 def _logits(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> torch.Tensor:

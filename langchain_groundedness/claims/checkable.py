@@ -4,8 +4,9 @@ In doubt, a sentence is kept: one kept wrongly costs a check, one dropped wrongl
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from langchain_groundedness.claims.checkworthiness import is_checkworthy
 from langchain_groundedness.text.words import content_words, fold
 
 __all__ = [
@@ -28,7 +29,7 @@ _OPINIONS = frozenset(
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 
-_LONGEST = 400  # characters of a sentence that is nothing but courtesy, an offer or a refusal
+_LONGEST = 400  # characters of a sentence that only speaks to the reader
 
 
 def any_of(*patterns: str) -> str:
@@ -51,18 +52,14 @@ _GREETING = any_of(
 """What a name may follow: "Hi Anna!"."""
 
 _COURTESY = any_of(
-    _GREETING, "congratulations", "cheers",
-    "(?:best|kind) regards", "sincerely", "sure(?: thing)?", "certainly", "of course", "absolutely",
-    "okay", "ok", "no (?:problem|worries)", "my pleasure", "good luck", "take care", "got it",
-    "sounds (?:good|great)", "understood", "noted", "see you(?: soon| later| then)?",
-    "(?:please wait )?(?:just )?(?:one|a) (?:moment|second)", "please", "excuse me", "have fun",
-    "talk to you (?:soon|later)", "let(?:'|\u2019)s (?:see|take a look|get started)",
+    _GREETING, "congratulations", "sure(?: thing)?", "certainly", "of course", "absolutely",
+    "okay", "ok", "no (?:problem|worries)", "my pleasure", "got it", "sounds (?:good|great)",
+    "understood", "noted", "please", "(?:my )?apologies", "i apologi[sz]e",
+    "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?sorry(?: to hear (?:that|this|it))?",
     "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?(?:glad|happy|pleased) "
     "(?:(?:that )?(?:you asked|i could help)|to (?:help|hear (?:that|it|from you)))",
-    "(?:my )?apologies", "i apologi[sz]e",
-    "(?:(?:i'm|i\u2019m|i am) )?(?:so |very )?sorry(?: to hear (?:that|this|it))?",
     "i (?:understand|appreciate) (?:your|the|this|that|it)(?: [a-z]+)?",
-    r"i look forward to [\w ]{1,30}", "你好", "您好", "こんにちは", "مرحبا",
+    "你好", "您好", "こんにちは", "مرحبا",
 )  # fmt: skip
 
 _COURTESY_TAIL = (
@@ -70,123 +67,9 @@ _COURTESY_TAIL = (
     r"| (?:for|about|with) (?:your |the |any |that|this|asking|reaching)[\w ]{0,30})?"
 )
 
-_CONTACT = r"(?:ask|reach|contact|let|follow|share|provide|message)\b"
-
-_ADVERBS = r"(?:(?:also|always|only|just|still|even|never|then|\w+ly) )*"
-
-_INFORM = any_of(
-    "help", "assist", "answer", "explain", "clarify", "elaborate", "discuss", "talk", "comment",
-    "speak", "share", "advise", "guide", "walk you", "tell you(?: more| about| what| how| which|$)",
-    "look", "search", r"check(?! (?:in|out)\b)", "find", "summari[sz]e", "compare", "draft",
-    "rephrase", "translate", "dig (?:deeper|in)", "show you", "do (?:that|this|it|so)",
-)  # fmt: skip
-"""What an assistant does with words. A promise of anything else, such as a refund, is a claim."""
-
-_HELP = rf"(?:{_INFORM}|provide)\b"
-
-_OFFER = any_of(
-    r"(?:please,? )?(?:do |just )?let me know\b"
-    r"(?= (?:if|whether|what|which|when|how|should)\b|\W*$)",
-    rf"(?:please,? )?feel free to {_CONTACT}",
-    rf"(?:please,? )?do(?: not|n't|n\u2019t) hesitate\b(?= to {_CONTACT}|\W*$)",
-    r"would you like\b",
-    r"(?:could|can|would) you (?:please )?(?:clarify|specify|provide|share|tell me|rephrase)\b",
-    r"is there anything\b",
-    r"(?:i'm|i am|i\u2019m|i'd be|i would be) (?:always )?(?:here|happy|glad|available) to "
-    rf"{_HELP}",
-    r"(?:i )?hope (?:this|that|it|these) (?:information )?(?:helps?|answers?|clarifies)\b",
-    r"have a (?:great|nice|good|wonderful) (?:day|time|week|weekend|evening|afternoon|one|trip)\b",
-    rf"happy to {_HELP}",
-    r"if you (?:have|need|want|would like|'d like)\b[^,;:]{0,60}"
-    r"\b(?:questions?|information|details?|help|assistance|clarification|more|else|further)\b"
-    r"[^,;:]{0,60},? (?:please )?(?:just )?"
-    r"(?:let me know|ask|feel free|do not hesitate|don't hesitate|contact|reach out"
-    r"|i(?:'m| am|'d be) (?:happy|glad) to|i can)\b",
-    "i can (?:also )?help (?:you )?(?:with|find)",
-    "lassen sie (?:es )?mich wissen",
-    "n'hésitez pas",
-    "no dudes? en",
-)
-
-_META = (
-    r"(?:here (?:is|are)|here's|here\u2019s|below (?:is|are)) (?:an?|the|your|some|what)\b"
-    r"(?: [\w-]+){0,3} "
-    + any_of(
-        "summary", "answer", "list", "overview", "breakdown", "information", "details", "points",
-        "explanation", "response", "steps", "facts", "found",
-    )
-    + r"\b(?: (?!that\b|is\b|are\b|was\b|were\b|has\b|have\b)[^\s,;:\d]+){0,10}[.!:]?$"
-)  # fmt: skip
-
-_OFFERS = re.compile(_OFFER, re.IGNORECASE)
-
 _I_AM = r"i(?: am|['\u2019]m)"
 
 _NOT = r"(?: ?not|n['\u2019]t)"
-
-_ASSISTANT = (
-    r"(?:an?|your|the|\w+['\u2019]s) (?:(?!(?:of|for|to|with|from|at|by|in|on)\b)[\w-]+ ){0,4}?"
-    + any_of("assistant", r"\w*bot", "ai", "(?:ai|language|virtual) (?:agent|model|system)")
-    + r"(?=\W*$|,| (?:(?:and|but) (?:i|am|here)|for|of|at|from|by|with|here|made|built|\w+ed)\b)"
-)
-"""A noun phrase whose last noun is an assistant: no assistant manager, nobody's supplier."""
-
-_SPEECH_ACT = re.compile(
-    rf"(?:if you(?:['\u2019]d)? (?:like|want|wish|prefer)[^,]{{0,30}}, |to [^,]{{1,60}}?,? "
-    rf"|as {_ASSISTANT}, |(?:and|but|so) )?(?:{_I_AM} afraid )?"
-    + any_of(
-        r"(?:i(?: can(?:['\u2019]t)?| could| will| would| may| need| want| have|['\u2019](?:ll|d))"
-        rf"|let me|allow me|{_I_AM} {_ADVERBS}(?:here|able|happy|glad|ready|allowed|permitted)"
-        rf"|(?:{_I_AM}|i was) {_ADVERBS}(?:designed|trained|made|built))"
-        rf"{_NOT}?(?: {_ADVERBS}(?:rather|love|like|prefer|be (?:happy|glad|able)))?{_NOT}?(?: to)?"
-        rf" {_ADVERBS}{_INFORM}\b",
-        rf"{_I_AM} {_ADVERBS}{_ASSISTANT}",
-        rf"(?:{_I_AM}(?: called)?|my name is) {_NAME}(?:, {_ASSISTANT}|(?=\W*$| and i\b))",
-        rf"{_I_AM} {_ADVERBS}here (?=(?:if|whenever) you\b)",
-        rf"{_I_AM}(?:{_NOT} (?:able|allowed|permitted|authori[sz]ed)| unable) to\b",
-        rf"i did{_NOT} (?:understand|catch)\b",
-        rf"i (?:do|have){_NOT} (?:have )?(?:an |any )?(?:opinions?|feelings?|views?)\b",
-        r"(?:please,? )?(?:share|provide|send|upload|attach|paste|enter) [^\d,;:]{1,60} "
-        rf"so (?:that )?i can {_INFORM}\b",
-        rf"you can {_ADVERBS}ask me\b",
-        r"(?:please,? )?(?:just |kindly )?(?:tell|give|send|show|remind|ask) (?-i:me)\b",
-        r"please,? (?:just )?(?:specify|clarify|rephrase|repeat|elaborate)\b"
-        r"(?!.* (?:in|on|at|by|to|via|when)\b)",
-        rf"i(?: will| would|['\u2019]ll|['\u2019]d)? {_ADVERBS}(?:need|require)"
-        r" (?!to\b(?! know\b)|you\b)",
-    ),
-    re.IGNORECASE,
-)
-"""How a sentence opens that offers or asks for words, or says who speaks."""
-
-_NO_STATEMENT = re.compile(
-    r"\b(?:you (?:are|have|had|were|will|can)|that (?:can|helps?|answers?)|that up"
-    r"|(?:that|this)(?: for you| \w+)?\W*$)"
-    r"|\b(?:what|which|who|whom|whose|when|where|why|how|whether|if)\b[^,;:]*"
-    r"|\b(?:with|about) (?!(?:that|this|it|them)\b)\w+(?: \w+)?(?:, \w+)+,? and \w+(?: \w+)?\W*$",
-    re.IGNORECASE,
-)
-"""The clauses of an offer or a request that state nothing."""
-
-_CLAUSE = re.compile(
-    r"\d|\b(?:that|because|since|who|which|is|are|was|were|has|had|have|did|does|will|must)\b"
-    r"|(?:,|\band) (?:\S+ ){1,4}?\w{2,}ed\b",
-    re.IGNORECASE,
-)
-
-_INTRODUCES = re.compile(_META, re.IGNORECASE)
-
-_CONDITION = re.compile(r"\b(?:if|whether|would you|could you|can you)\b", re.IGNORECASE)
-
-_GREETS = re.compile(rf"{_COURTESY}\b", re.IGNORECASE)
-
-_GREETS_ON = re.compile(rf"{_COURTESY_TAIL}(?!\w)", re.IGNORECASE)
-
-_TAKES_NAME = re.compile(rf"{_GREETING}\b", re.IGNORECASE)
-
-_IS_NAME = re.compile(_NAME)
-
-_PAUSES = " \t,.!:;\u2013\u2014-\u3002\uff01"
 
 DOCUMENTS = (
     r"(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
@@ -258,7 +141,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 def without_interjection(text: str) -> str:
     """Drop an introductory phrase such as `Sure,` or `Based on the documents,`."""
     match = _INTERJECTION.match(text)
-    if match is None or not match.end() or _is_courtesy(text):
+    if match is None or not match.end() or declines(text):
         return text
     rest = text[match.end() :]
     return rest[0].upper() + rest[1:]
@@ -269,7 +152,7 @@ def is_checkable(text: str) -> bool:
     if not any(map(str.isalnum, text)):
         return False
     if text.endswith((":", "\uff1a")):
-        return _says_a_number(text) and not _INTRODUCES.match(text)
+        return _says_a_number(text) and is_checkworthy(text)
     if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
         return _is_statement_with_question_mark(text)
     return not declines(text)
@@ -296,12 +179,11 @@ def is_statement_as_heading(text: str) -> bool:
 def declines(text: str) -> bool:
     """Return whether a sentence only speaks to the reader.
 
-    It is courtesy, an offer, a request, a refusal, a lead-in, or says who speaks.
+    It is small talk, an offer, a request, a refusal, or says who speaks.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or text.endswith((":", "\uff1a")):
         return False
-    says_nothing = (_INTRODUCES.match, _is_courtesy, _offers, refuses, _is_speech_act)
-    return any(test(text) for test in says_nothing)
+    return refuses(text) or not is_checkworthy(text)
 
 
 def _says_a_number(text: str) -> bool:
@@ -315,36 +197,6 @@ def _is_statement_with_question_mark(text: str) -> bool:
         return True
     opens = _ASKS.match(text) or any(_ASKS.match(part.strip()) for part in text.split(","))
     return _says_a_number(text) and not opens
-
-
-def _offers(text: str) -> bool:
-    match = _OFFERS.match(text)
-    if match is None or any(adds_to(text[match.end() :], _OFFERS.match)):
-        return False
-    return bool(_CONDITION.search(text)) or not any(map(str.isdigit, text))
-
-
-def _is_courtesy(text: str) -> bool:
-    match = _GREETS.match(text)
-    if match is None:
-        return False
-    rest = text[match.end() :].strip(_PAUSES)
-    tail = _GREETS_ON.match(f" {rest}" if rest else "")
-    assert tail is not None  # noqa: S101  (it may be empty)
-    said = rest[max(0, tail.end() - 1) :].strip(_PAUSES)
-    if said and _TAKES_NAME.match(text) and _IS_NAME.fullmatch(said):
-        return True
-    return not said or (said != text and _is_courtesy(said) and not said[0].isspace())
-
-
-def _is_speech_act(text: str) -> bool:
-    """Return whether a sentence offers or asks for words, or says who speaks, and no more."""
-    match = _SPEECH_ACT.match(text)
-    if match is None:
-        return False
-    rest = _NO_STATEMENT.sub("", text[match.end() :])
-    first = _PART.split(rest, maxsplit=1)[0]
-    return not _CLAUSE.search(first) and not any(adds_to(rest, _is_speech_act))
 
 
 def may_be_skipped(text: str) -> bool:
@@ -455,8 +307,6 @@ _OTHERS = any_of(
 
 _REFUSAL = re.compile(f"{_LEAD}(?P<english>{_ENGLISH})|{_OTHERS}", re.IGNORECASE)
 
-_REFUSALS_LONGEST = 400  # characters of a sentence that is nothing but a refusal
-
 _WHETHER = any_of("who", "whom", "whose", "what", "when", "where", "which", "why", "how", "whether")
 
 _FINITE = r"(?:is|are|was|were|has|had|have|did|does|will|can|must|should)"
@@ -471,6 +321,12 @@ _PART = re.compile(
 )
 
 _INSIDE_A_NUMBER = re.compile(r"(?<=\d), ?(?=\d{3,4}\b)|(?<=\d):(?=\d)")
+
+_CLAUSE = re.compile(
+    r"\d|\b(?:that|because|since|who|which|is|are|was|were|has|had|have|did|does|will|must)\b"
+    r"|(?:,|\band) (?:\S+ ){1,4}?\w{2,}ed\b",
+    re.IGNORECASE,
+)
 
 _LISTED = re.compile(r"(?:and|or|nor|as well as)\b", re.IGNORECASE)
 
@@ -492,12 +348,12 @@ _HARMLESS = re.compile(
 
 def refuses(text: str) -> bool:
     """Return whether a sentence says that there is no answer, and nothing else."""
-    match = _REFUSAL.match(text) if len(text) <= _REFUSALS_LONGEST else None
-    return match is not None and not any(adds_to(text[match.end() :], _REFUSAL.match))
+    match = _REFUSAL.match(text) if len(text) <= _LONGEST else None
+    return match is not None and not any(_added(text[match.end() :]))
 
 
-def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[str]:
-    """Yield parts after a refusal or offer that may be statements."""
+def _added(rest: str) -> Iterator[str]:
+    """Yield parts after a refusal that may be statements."""
     first, *parts = (part.strip() for part in _PART.split(_INSIDE_A_NUMBER.sub("", rest)))
     parts = [part for part in parts if any(map(str.isalnum, part))]
     last = parts[-1] if parts else ""
@@ -508,5 +364,5 @@ def adds_to(rest: str, more_of_the_kind: Callable[[str], object]) -> Iterator[st
     )
     for part in parts:
         in_list = is_list and not _STATES.search(part)
-        if not (in_list or _HARMLESS.match(part) or more_of_the_kind(part)):
+        if not (in_list or _HARMLESS.match(part) or _REFUSAL.match(part)):
             yield part
