@@ -23,7 +23,10 @@ _MOST_BYTES = 25_000_000
 _JUNK = re.compile(
     r"(^|/)(__pycache__|\.git|\.venv|\.cache|site|dist|build|node_modules)/|\.(pyc|ipynb|log|db|gguf)$"
 )
-_MODEL = ("encoder.onnx", "encoder.json", "tokenizer.json", "signals.json", "words.json")
+_MODEL = (
+    "encoder.onnx", "encoder.json", "tokenizer.json", "signals.json", "words.json",
+    "checkworthiness.json",
+)  # fmt: skip
 _NEEDED = (f"{PACKAGE}/py.typed", *(f"{PACKAGE}/model/{name}" for name in _MODEL))
 _ONLY_IN_SDIST = ("README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "CITATION.cff")
 _IMPORT_ALL = f"""
