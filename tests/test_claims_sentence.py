@@ -158,6 +158,8 @@ def test_courtesy_questions_lead_ins_and_headings_are_no_claims(answer: str) -> 
         "Take your time.", "I'm a digital helper.", "Below you'll find my answer.",
         "Thanks for flagging that.", "I have no personal preferences.", "No rush at all.",
         "I rely solely on the material you gave me.", "Apologies for the mix-up.", "Got it.",
+        "你好。", "こんにちは。", "N'hésitez pas à demander.", "Here are the key points.",
+        "Please wait a moment.", "Do not hesitate to contact us.", "Sincerely",
     ],
 )  # fmt: skip
 def test_speaking_to_the_reader_is_no_claim(answer: str) -> None:
