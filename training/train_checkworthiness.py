@@ -135,7 +135,7 @@ def _short_answer(text: str, chosen: random.Random) -> str:
 def _vectors() -> Vectors:
     tokenizer = pair_tokenizer()
     with safe_open(pretrained() / "model.safetensors", framework="np") as file:
-        name = next(key for key in file.keys() if key.endswith("word_embeddings.weight"))  # noqa: SIM118
+        name = next(key for key in file.keys() if key.endswith("word_embeddings.weight"))  # noqa: SIM118  (no mapping)
         table = file.get_tensor(name)
     places = dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
     frequent = [word for word in places if not word.startswith(("##", "["))][:_WORDS]
