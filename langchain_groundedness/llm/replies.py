@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
 __all__ = [
+    "nested_too_deep",
     "answer_start",
     "complete_lines",
     "cut_at_limit",
@@ -38,6 +39,7 @@ _THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|\[/THINK\]", re.IGNORECASE)
 _CHANNEL, _CHANNEL_BEGINS = "<|channel|>", "<|message|>"
 
 _TURN_ENDS = re.compile(r"(?:<\|(?:return|end|eot_id|im_end|call)\|>\s*)+\Z")
+_DEEPEST = 50
 
 
 def reply_text(raw: Any) -> str:
@@ -186,18 +188,32 @@ def _loads(text: str, fields: tuple[str, ...]) -> Any:
     elif start < 0 or not any(name in text[start:] for name in fields):
         return None
     block = text[start:]
+    if nested_too_deep(block):
+        return None
     try:
         return json.JSONDecoder().raw_decode(block)[0]
     except (ValueError, RecursionError):
         pass
     try:
         data = json_repair.loads(block)
-    except (ValueError, RecursionError):  # thousands of digits, thousands of brackets
+    except (ValueError, RecursionError):  # thousands of digits, brackets behind a lone quote
         return None
-    return _without_last_entry(data) if _is_cut_off(block) else data
+    is_cut_off = list(_depths(block))[-1] > 0
+    return _without_last_entry(data) if is_cut_off else data
 
 
-def _is_cut_off(text: str) -> bool:
+def nested_too_deep(text: str) -> bool:
+    """Tell whether JSON has more brackets in each other than any reply needs.
+
+    Parsers call themselves at each bracket. Where the stack is nearly full, finalizers that the
+    garbage collector runs fail too, and what they should have closed stays open.
+    """
+    brackets = text.count("[") + text.count("{")
+    return brackets > _DEEPEST and max(_depths(text)) > _DEEPEST
+
+
+def _depths(text: str) -> Iterator[int]:
+    """Yield how many brackets and quotation marks are open after each character."""
     depth, quoted, escaped = 0, False, False
     for char in text:
         if escaped:
@@ -210,7 +226,7 @@ def _is_cut_off(text: str) -> bool:
             depth += 1
         elif not quoted and char in "]}":
             depth -= 1
-    return quoted or depth > 0
+        yield depth + quoted
 
 
 def _without_last_entry(data: Any) -> Any:

@@ -34,7 +34,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.llm.prompts import VerdictLines
-from langchain_groundedness.llm.replies import cut_at_limit, message_of, reply_text, shortcoming
+from langchain_groundedness.llm.replies import (
+    cut_at_limit,
+    message_of,
+    nested_too_deep,
+    reply_text,
+    shortcoming,
+)
 
 __all__ = ["Label", "ReplyReader", "ReplyVerdicts", "StatementLine", "VerdictLine", "may_retract"]
 
@@ -152,9 +158,11 @@ class ReplyReader(NamedTuple):
         return lines, _around(beside), _around(arguments[end:])
 
     def _of_object(self, text: str, start: int) -> tuple[list[str], int]:
+        if nested_too_deep(text):
+            raise _NoReplyError(_NOT_IN_FORM)
         try:
             found, end = _STRICT.raw_decode(text, start)
-        except (ValueError, RecursionError):  # thousands of digits, thousands of brackets
+        except (ValueError, RecursionError):  # thousands of digits, brackets behind a lone quote
             return self._of_half_an_object(text, start), len(text)
         if not isinstance(found, dict) or not found.keys() <= {"tag", "lines"}:
             raise _NoReplyError(_NOT_IN_FORM)
