@@ -35,14 +35,14 @@ def test_endless_brackets_and_digits_are_no_error(reply: str) -> None:
 def test_brackets_in_brackets_do_not_fill_the_stack(opened: str) -> None:
     deepest = 0
 
-    def watch(frame: FrameType | None, event: str, argument: object) -> None:
+    def watch(frame: FrameType | None, *_: object) -> None:
         nonlocal deepest
         depth = 0
         while frame is not None:
             depth, frame = depth + 1, frame.f_back
         deepest = max(deepest, depth)
 
-    watch(sys._getframe(), "call", None)
+    watch(sys._getframe())
     before = deepest
     sys.setprofile(watch)
     try:

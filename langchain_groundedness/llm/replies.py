@@ -10,12 +10,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
 __all__ = [
-    "nested_too_deep",
     "answer_start",
     "complete_lines",
     "cut_at_limit",
     "declined",
     "message_of",
+    "nested_too_deep",
     "numbered_line",
     "numbered_lines",
     "parse_json",
