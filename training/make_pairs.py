@@ -20,8 +20,9 @@ from evidence import Evidence
 from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
+from passages import Passage, read_passages
 from records import kinds, recorded
-from rule_claims import made_claims
+from rule_claims import made_claims, reworded
 from true_edits import lower_first
 
 from langchain_groundedness.text.sentences import split_sentences
@@ -73,6 +74,16 @@ _OPENINGS = (
     "According to the report,", "As agreed,", "In that year,", "After a short break,",
     "As mentioned above,", "To begin with,", "Since the last meeting,", "As of today,",
 )  # fmt: skip
+_BESIDE = 0.3
+_FRAMED = {"tables"}
+"""Files of passages whose sentences are often quoted only to be denied."""
+_UNSURE = re.compile(
+    r"""["?|{}:~*]|\b(?:if|unless|would|should|could|might|said|says|claim\w*|rumou?r\w*|myth|"""
+    r"""false\w*|wrong\w*|believe\w*|not true|denie[sd]|alleg\w*|hope\w*|plan\w*|propos\w*)\b""",
+    re.IGNORECASE,
+)
+_NEIGHBOURS = 4
+"""Claims of a passage, in their order, that are one group."""
 _KEPT = {"ragtruth_qa": 0.5}
 """Of the supported claims, where there are ten of them for each other one."""
 
@@ -99,6 +110,7 @@ def main() -> None:
         "frames": lambda: _frames(data, options.rules),
         "facts": lambda: _facts(data, options.rules),
         "records": lambda: _records(options.rules),
+        "passages": _passages,
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -285,6 +297,57 @@ def _records(most: int) -> Iterator[Row]:
                 read or write_out(known)[0], one.claim, one.label, group=f"{number} {one.group}"
             )
             yield row | ({"held": True} if held else {})
+
+
+def _passages() -> Iterator[Row]:
+    """Claims of written passages, some of which stand beside another that is not about them."""
+    chosen = random.Random(6)
+    passages = list(read_passages())
+    for passage in passages:
+        others = [p for p in passages if p.kind == passage.kind and p is not passage]
+        others = others or [p for p in passages if p.file == passage.file and p is not passage]
+        beside = [chosen.choice(others).text] if chosen.random() < _BESIDE else []
+        evidence = Evidence(chosen.sample([passage.text, *beside], k=1 + len(beside)))
+        words = chosen.choice(_LENGTHS[1:])
+        for number, (claim, label) in enumerate(_claims_of(passage, chosen.choice(others), chosen)):
+            read = evidence.read(claim, passage.question, words=words)
+            if read:
+                group = f"{passage.text[:80]} {number // _NEIGHBOURS}"
+                row = _row(read, claim, label, group=group, document=passage.text)
+                yield row | {"part": passage.file}
+
+
+def _claims_of(
+    passage: Passage, other: Passage, chosen: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Give the claims of a passage, and as many by rule, so that shared words tell nothing.
+
+    True ones were written in other words than the passage, false ones in its words. So its own
+    sentences are true claims too, and the true claims, made false, are false ones.
+    """
+    sentences = [s.text for s in split_sentences(passage.text)]
+    article = Article("", (passage.text,), tuple(sentences))
+    said = [
+        " ".join(text.split())
+        for text in sentences
+        if SHORTEST <= len(text.split()) <= LONGEST and not _UNSURE.search(text)
+    ]
+    copied = iter([] if passage.file in _FRAMED else chosen.sample(said, k=len(said)))
+    strange = [claim for claim, label in other.claims if label == "supported"]
+    for claim, label in passage.claims:
+        yield claim, label
+        if label != "supported":
+            continue
+        edits = chosen.sample(list(FALSE_EDITS.values()), k=len(FALSE_EDITS))
+        made = ((edit(claim, article, chosen), false) for edit, false in edits)
+        yield next(
+            ((text, false) for text, false in made if text and text != claim),
+            (chosen.choice(strange), "unverifiable"),
+        )
+        if text := next(copied, None):
+            yield (reworded(text, article, chosen) if chosen.random() < 0.5 else text), label
+    if strange:
+        yield chosen.choice(strange), "unverifiable"
 
 
 def _known(*, held: bool) -> list[Fact]:

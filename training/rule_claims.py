@@ -17,7 +17,7 @@ from true_edits import TRUE_EDITS
 
 from langchain_groundedness.text.sentences import split_sentences
 
-__all__ = ["Made", "made_claims"]
+__all__ = ["Made", "made_claims", "reworded"]
 
 _COPIED = 0.3
 _EDITED = 0.6
@@ -60,12 +60,12 @@ def _make(article: Article, other: Article, group: int, chosen: random.Random) -
     source = chosen.choice(article.sentences)
     documents = _evidence(article, other, chosen)
     said = " ".join(article.paragraphs)
-    yield Made(_reworded(source, article, chosen), documents, "supported", group)
+    yield Made(reworded(source, article, chosen), documents, "supported", group)
     made = 0
     for name in chosen.sample(list(FALSE_EDITS), k=len(FALSE_EDITS)):
         edit, label = FALSE_EDITS[name]
         # copied as often as reworded, so that neither tells
-        claim = source if chosen.random() < _COPIED else _reworded(source, article, chosen)
+        claim = source if chosen.random() < _COPIED else reworded(source, article, chosen)
         edited = edit(claim, article, chosen)
         if edited and edited != claim and edited.rstrip(".") not in said:
             yield Made(edited, documents, label, group)
@@ -73,11 +73,21 @@ def _make(article: Article, other: Article, group: int, chosen: random.Random) -
             if made == _FALSE_EACH:
                 break
     if chosen.random() < _LEFT_OUT:
-        claim = _reworded(source, article, chosen)
+        claim = reworded(source, article, chosen)
         yield Made(claim, _without(documents, source), "unverifiable", group)
 
 
-def _reworded(text: str, article: Article, chosen: random.Random) -> str:
+def reworded(text: str, article: Article, chosen: random.Random) -> str:
+    """Say a sentence in other words, by some of the edits that keep it true.
+
+    Args:
+        text: The sentence.
+        article: What it is from.
+        chosen: Makes the choices.
+
+    Returns:
+        It, changed or not.
+    """
     turns = 0
     for edit in chosen.sample(list(TRUE_EDITS.values()), k=len(TRUE_EDITS)):
         if turns < _MOST_EDITS and chosen.random() < _EDITED:

@@ -40,24 +40,24 @@ class Stage(NamedTuple):
     """Of learning, at its highest."""
 
 
-_NLI = {"snli": 1, "nli_contrast": 1, "fever_symmetric": 2, "fool_me_twice": 2}
-_MADE = {"rules": 0.5, "edits": 1, "frames": 0.7, "facts": 1, "records": 0.7}
+_NLI = {"snli": 0.3, "nli_contrast": 0.5, "fever_symmetric": 1, "fool_me_twice": 0.5}
+_MADE = {"rules": 0.3, "edits": 0.5, "frames": 0.4, "facts": 0.5, "records": 0.4, "passages": 2.5}
 _JUDGED = {
-    "factscore": 1.5,
-    "factcheckgpt": 3,
-    "halueval_qa": 2,
-    "begin": 4,
-    "ragtruth_qa": 4,
-    "wice": 4,
+    "factscore": 1,
+    "factcheckgpt": 2,
+    "halueval_qa": 0.5,
+    "begin": 2,
+    "ragtruth_qa": 2,
+    "wice": 2,
 }
 _CONTRASTS = {
-    "bump": 8,
-    "cg2c": 4,
-    "defacto": 4,
-    "dialogue": 4,
-    "frank": 2,
+    "bump": 4,
+    "cg2c": 1,
+    "defacto": 2,
+    "dialogue": 2,
+    "frank": 1,
     "summedits": 2,
-    "tables": 1,
+    "tables": 0.6,
 }
 STAGES = {
     "short": Stage(
