@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -26,8 +27,8 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
 from langchain_groundedness._runtime.options import require_one_of, require_positive
-from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask
-from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
+from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask, run_in_threads
+from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -39,19 +40,13 @@ from langchain_groundedness.exceptions import (
 
 __all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
 
-_TASKS_PER_THREAD = 2
-"""Tasks in flight per worker thread: one runs, one is queued."""
-
-_ROWS_PER_TASK = 8
-"""Most rows per task; a task costs some tenths of a millisecond in Ray."""
-
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RayEngine:
-    """Evaluates rows on the workers of a Ray cluster.
+    """Evaluates rows on the workers of a Ray cluster, one row per task.
 
     A row whose worker dies is retried, at last alone, because a machine can be lost through no
     fault of the row. A row that still kills its worker counts as failed.
@@ -68,7 +63,7 @@ class RayEngine:
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self.workers * self.max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
+        return self.workers * self.max_concurrency
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -88,7 +83,33 @@ class RayEngine:
             for _ in range(self.workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            _Dispatch(ray, workers * self.max_concurrency * _TASKS_PER_THREAD, evaluation).run(jobs)
+            self._evaluate(evaluation, jobs, _Dispatch(ray, workers, self.max_concurrency))
+
+    def _evaluate(
+        self, evaluation: Evaluation, jobs: Sequence[RowTask], dispatch: "_Dispatch"
+    ) -> None:
+        """Evaluate these rows and all that follow; those whose workers died too often, alone."""
+        lost: list[RowTask] = []
+
+        def advance(outcomes: Sequence[Done | Exception], count: int) -> list[RowTask]:
+            lost.extend(each.job for each in outcomes if isinstance(each, _WorkerDiedError))
+            known = [each for each in outcomes if not isinstance(each, _WorkerDiedError)]
+            return evaluation.advance(known, count)
+
+        run_in_threads(jobs, advance, dispatch.evaluate, self.max_rows_in_flight)
+        for job in lost:
+            outcome = dispatch.evaluate(job)
+            if isinstance(outcome, _WorkerDiedError):
+                outcome = Done(job, job.evaluated(_failed_scores(job, evaluation.evaluators)))
+            evaluation.advance([outcome], 0)
+
+
+def _failed_scores(job: RowTask, evaluators: Sequence[Evaluator]) -> Iterator[RowScore]:
+    reason = (
+        f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
+    )
+    for each in evaluators:
+        yield job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
 
 
 def make_engine(
@@ -106,98 +127,63 @@ def make_engine(
     return None
 
 
+class _WorkerDiedError(Exception):
+    """A worker died as often as a row may be retried."""
+
+    def __init__(self, job: RowTask) -> None:
+        super().__init__()
+        self.job = job
+
+
 class _Dispatch:
-    """Sends rows to workers, and takes their scores."""
+    """Sends rows to workers that are free, and waits for their scores."""
 
-    def __init__(self, ray: Any, slots: Sequence[Any], evaluation: Evaluation) -> None:
+    def __init__(self, ray: Any, workers: Sequence[Any], max_concurrency: int) -> None:
         self._ray = ray
-        self._free = deque(slots)  # the worker of each task that may be sent
-        self._evaluation = evaluation
-        self._in_flight: dict[Any, tuple[Sequence[RowTask], Any]] = {}
+        self._free = deque([*workers] * max_concurrency)
 
-    def run(self, jobs: Sequence[RowTask]) -> None:
-        """Evaluate these rows and all that follow."""
-        lost: list[RowTask] = []
-        while jobs or self._in_flight:
-            tasks = min(len(jobs), len(self._free))
-            for number in range(tasks):
-                self._send(jobs[number::tasks])
-            received = self._receive()
-            lost += [job for job, outcome in received if outcome is None]
-            outcomes = [outcome for _, outcome in received if outcome is not None]
-            jobs = self._evaluation.advance(outcomes, len(self._free) * _ROWS_PER_TASK)
-        for job in lost:
-            self._send([job])
-            [(_, outcome)] = self._receive()
-            self._evaluation.advance([outcome or self._failed(job)], 0)
-
-    def _send(self, jobs: Sequence[RowTask]) -> None:
+    def evaluate(self, job: RowTask) -> Done | Exception:
+        """Have a row evaluated; runs in as many threads as there may be rows in flight."""
         worker = self._free.popleft()
-        sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
-        self._in_flight[worker.evaluate.remote(sent)] = jobs, worker
-
-    def _receive(self) -> list[tuple[RowTask, Done | Exception | None]]:
-        """Wait for rows; the outcome of one is `None` if its worker has died too often."""
-        waiting = list(self._in_flight)
-        self._ray.wait(waiting, num_returns=1)
-        ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
-        return [each for answer in ready for each in self._outcomes(answer)]
-
-    def _outcomes(self, answer: Any) -> Iterator[tuple[RowTask, Done | Exception | None]]:
-        jobs, worker = self._in_flight.pop(answer)
-        self._free.append(worker)
+        sent = job._replace(located=job.located._replace(cells=None), before=None)
         try:
-            answers = self._ray.get(answer)
+            found = self._ray.get(worker.evaluate.remote(sent))
         except self._ray.exceptions.RayActorError:
-            yield from ((job, None) for job in jobs)
+            return _WorkerDiedError(job)
         except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            in_flight = [*jobs, *(job for jobs, _ in self._in_flight.values() for job in jobs)]
-            ids = tuple(job.located.row.id for job in in_flight)
+            name = job.located.row.id
             msg = (
-                f"Ray gave up ({type(exc).__name__}) while {len(ids)} rows were in flight "
-                f"({listed_ids(ids)}). What is done is in the journal, if there is one: the run "
-                "can be resumed"
+                f"Ray gave up ({type(exc).__name__}) on row {name}. What is done is in the "
+                "journal, if there is one: the run can be resumed"
             )
-            yield jobs[0], EvaluationError(msg, row_ids=ids, result=None)
-        else:
-            for job, (row, fault) in zip(jobs, answers, strict=True):
-                yield job, ConfigurationError(fault) if row is None else Done(job, row)
-
-    def _failed(self, job: RowTask) -> Done:
-        reason = (
-            f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
-        )
-        scores = tuple(
-            job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
-            for each in self._evaluation.evaluators
-        )
-        return Done(job, EvaluatedRow(row=job.located.row, scores=scores, line=job.located.line))
+            return EvaluationError(msg, row_ids=(name,), result=None)
+        finally:
+            self._free.append(worker)
+        return ConfigurationError(found) if isinstance(found, str) else Done(job, found)
 
 
 class RowWorker:
     """Evaluates rows in a process of its own; an actor of Ray."""
 
     def __init__(self, evaluators: Sequence["SerializedEvaluator"], config: RunnableConfig) -> None:
-        """Make the evaluators; an error comes with the first row, or Ray would retry forever."""
-        self._fault: str | None = None
+        """Keep the options: what fails here, Ray would retry forever."""
+        self._evaluators = evaluators
+        self._config = config
+
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        evaluators = [each.restore() for each in self._evaluators]
+        return Evaluation([], evaluators, config=self._config)
+
+    def evaluate(self, job: RowTask) -> EvaluatedRow | str:
+        """Return the row with its scores, or why the run cannot continue."""
         try:
-            self._evaluation = Evaluation(
-                [], [each.restore() for each in evaluators], config=config
-            )
+            found = self._evaluation.work(job)
         except ConfigurationError as exc:
-            self._fault = str(exc)
-
-    def evaluate(self, jobs: Sequence[RowTask]) -> list[tuple[EvaluatedRow | None, str]]:
-        """Return each row with its scores, or why the run cannot continue."""
-        return [self._evaluated(job) for job in jobs]
-
-    def _evaluated(self, job: RowTask) -> tuple[EvaluatedRow | None, str]:
-        if self._fault is not None:
-            return None, self._fault
-        found = self._evaluation.work(job)
+            found = exc
         if isinstance(found, Done):
-            return found.row, ""
-        return None, str(found) if isinstance(found, GroundednessError) else cause(found)
+            return found.row
+        return str(found) if isinstance(found, GroundednessError) else cause(found)
 
 
 def _plain_config(config: RunnableConfig) -> RunnableConfig:

@@ -385,10 +385,10 @@ def test_a_run_tells_its_means_in_short_and_as_a_table() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (([], BleuEvaluator), r"got its class; call it: BleuEvaluator\(\)"),
-        (([], "bleu"), r"make_metric\('bleu'\)"),
-        ((BleuEvaluator(), []), "the data set comes first"),
-        (([], 1), "got int; derive a class"),
+        (([], BleuEvaluator), "call its class"),
+        (([], "bleu"), r"got str: .*make_metric\(name\)"),
+        ((BleuEvaluator(), [{"answer": "A."}]), "got dict: .*the data set first"),
+        (([], 1), "got int"),
     ],
 )
 def test_what_is_no_evaluator_is_told_what_to_do(arguments: Any, said: str) -> None:

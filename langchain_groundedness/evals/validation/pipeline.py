@@ -21,10 +21,10 @@ from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, as_dataset
+from langchain_groundedness.evals.evaluation import run_in_threads
 from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
-from langchain_groundedness.evals.runner import run_in_threads
 from langchain_groundedness.evals.validation.summary import (
     Thresholds,
     ValidationSummary,
@@ -124,7 +124,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
         )
         run = _Run(rows_left, checker, files, config or {}, stop or Event(), on_row)
         try:
-            run_in_threads(run.advance, run.work, max_concurrency)
+            jobs = run.advance([], max_concurrency)
+            run_in_threads(jobs, run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
             interrupted = True
         found = summarize_rows(files.read(), Thresholds.of(checker)).model_copy(
