@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -190,7 +190,7 @@ def _plain_config(config: RunnableConfig) -> RunnableConfig:
     """Return the parts of a config that are valid on another machine."""
     if config.get("callbacks"):
         msg = (
-            "callbacks work only in this process, and Ray evaluates rows in others: omit them,  "
+            "callbacks work only in this process, and Ray evaluates rows in others: omit them, "
             "or use engine='local'"
         )
         raise ConfigurationError(msg)
@@ -212,11 +212,9 @@ class SerializedEvaluator(NamedTuple):
     def of(cls, evaluator: Evaluator) -> Self:
         """Serialize an evaluator; one that must be pickled may hold no key."""
         fingerprint, data = evaluator.fingerprint(), dumpd(evaluator)
-        try:
+        with suppress(Exception):  # not all can be written so; there is another way
             if _loaded(data).fingerprint() == fingerprint:
                 return cls(data, None, fingerprint)
-        except Exception:  # noqa: BLE001, S110  (not all can be written so; there is another way)
-            pass
         _require_picklable(evaluator)
         return cls(None, evaluator, fingerprint)
 
@@ -242,16 +240,11 @@ class SerializedEvaluator(NamedTuple):
 
 def _loaded(data: Any) -> Evaluator:
     classes = [_class(path) for path in sorted(set(_class_paths(data)))]
-    found = load(
-        data,
-        allowed_objects=classes,
-        valid_namespaces=sorted({each.__module__.partition(".")[0] for each in classes}),
-        secrets_from_env=True,
+    namespaces = sorted({each.__module__.partition(".")[0] for each in classes})
+    evaluator: Evaluator = load(
+        data, allowed_objects=classes, valid_namespaces=namespaces, secrets_from_env=True
     )
-    if not isinstance(found, Evaluator):
-        msg = f"expected an Evaluator, got {type(found).__name__}"
-        raise TypeError(msg)
-    return found
+    return evaluator
 
 
 def _class_paths(data: Any) -> Iterator[tuple[str, ...]]:
@@ -321,11 +314,9 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
     """Connect to a cluster; one started here ends with the context and leaves no files."""
     with ExitStack() as stack:
         if address is None:
-            import_path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-            unset = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
-            for name, value in {**unset, "PYTHONPATH": import_path}.items():
-                stack.callback(_set_variable, name, os.environ.get(name))
-                _set_variable(name, value)
+            stack.callback(_restore_environment, dict(os.environ))
+            path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+            os.environ.update({**_ENVIRONMENT, **os.environ, "PYTHONPATH": path})
         ray: Any = require("ray", extra="ray")
         if ray.is_initialized():
             yield ray
@@ -352,17 +343,16 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ValueError, RuntimeError) as exc:
-            where = "on this machine" if address is None else f"at {address}"
             msg = (
-                f"no Ray cluster {where} ({type(exc).__name__}); start one with `ray start --head`,"
-                " or leave out the address to have one for this run"
+                f"no Ray cluster at {options['address']} ({type(exc).__name__}); start one with "
+                "`ray start --head`, or leave out the address to have one for this run"
             )
             raise ConfigurationError(msg) from exc
         yield ray
 
 
-def _set_variable(name: str, value: str | None) -> None:
-    if value is None:
+def _restore_environment(before: Mapping[str, str]) -> None:
+    for name in (*_ENVIRONMENT, "PYTHONPATH"):
         os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
+        if name in before:
+            os.environ[name] = before[name]
