@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import (
     CONTEXT_RELEVANCE_PROMPT,
     RelevanceExample,
@@ -25,7 +25,6 @@ from langchain_groundedness.evals.prompts import (
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import EvidencePacker
-from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import has_text
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
@@ -246,10 +245,6 @@ class _Span(NamedTuple):
         return documents[self.document].page_content[self.start : self.end]
 
 
-class _NotShownError(GroundednessError):
-    """The model chose only sentences that it was not shown."""
-
-
 def _sentences(documents: Sequence[Document]) -> list[_Span]:
     evidence = numbered([document.page_content for document in documents])
     return [_Span(s.document, s.start, s.end) for s in evidence.sentences]
@@ -300,7 +295,7 @@ def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list
     known = sorted(n for n in numbers if 1 <= n <= len(batch.sentences))
     if numbers and not known:
         msg = "the model chose only sentences that it was not shown"
-        raise _NotShownError(msg)
+        raise RowFailedError(msg)
     chosen = (batch.sentences[number - 1] for number in known)
     return [_Span(s.document, s.start, s.end) for s in chosen]
 
@@ -332,10 +327,6 @@ def _is_quote(text: str, sentence: str) -> bool:
     return text in sentence and 2 * len(text) > len(sentence)
 
 
-class _NotMeasuredError(GroundednessError):
-    """The similarity of a text could not be measured."""
-
-
 def similarities(
     question: str, texts: Sequence[str], measure: Embeddings | BaseCrossEncoder | None
 ) -> Flow[list[float]]:
@@ -351,7 +342,7 @@ def similarities(
         return (yield from _embedded_similarities(question, texts))
     if len(scores) != len(texts) or any(map(math.isnan, scores)):
         msg = "a sentence or the question has no usable embedding or score"
-        raise _NotMeasuredError(msg)
+        raise RowFailedError(msg)
     return [float(score) for score in scores]
 
 
@@ -362,6 +353,6 @@ def _embedded_similarities(question: str, texts: Sequence[str]) -> Flow[list[flo
     scores = []
     for [verdict] in replies:
         if verdict.support_probability is None:
-            raise _NotMeasuredError(verdict.reason or "the question has no word to look for")
+            raise RowFailedError(verdict.reason or "the question has no word to look for")
         scores.append(verdict.support_probability)
     return scores

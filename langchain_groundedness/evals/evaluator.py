@@ -39,7 +39,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import FrozenModel, Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "listed_ids", "metered"]
+__all__ = ["EvaluationResult", "Evaluator", "RowFailedError", "listed_ids", "metered"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -112,6 +112,10 @@ class EvaluationResult(FrozenModel):
     def keys(self) -> tuple[str, ...]:
         """Name the fields, as of a dict."""
         return tuple(type(self).model_fields)
+
+
+class RowFailedError(GroundednessError):
+    """A row cannot be scored; the message says why."""
 
 
 class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import (
     ANSWER_QUALITY_PROMPT,
     ANSWER_RELEVANCY_PROMPT,
@@ -24,9 +24,8 @@ from langchain_groundedness.evals.prompts import (
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
-from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
+from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
 
@@ -193,7 +192,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
         rows = unit_rows(vectors, texts=len(texts))
         if np.isnan(rows).any():
             msg = "the embedding of a question is zero or not a number"
-            raise VectorsError(msg)
+            raise RowFailedError(msg)
         # Rounding errors may exceed 1.
         details["similarities"] = [max(-1.0, min(1.0, c)) for c in (rows[1:] @ rows[0]).tolist()]
         mean = math.fsum(max(0.0, c) for c in details["similarities"]) / len(generated)
@@ -272,10 +271,6 @@ class RubricEvaluator(_JudgingEvaluator):
         return None if reply.score in self.rubric else "its score is no level of the rubric"
 
 
-class _TooLongError(GroundednessError):
-    """The documents do not fit into one call."""
-
-
 def _row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
     """Give the variables of a prompt that shows a whole row."""
     return {
@@ -294,6 +289,6 @@ def _evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
             f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: raise "
             "max_tokens; all documents are judged in one call, and none is cut"
         )
-        raise _TooLongError(msg)
+        raise RowFailedError(msg)
     joined = "\n\n".join(texts)
     return f"{fence('evidence', joined)}\n" if texts else ""
