@@ -13,6 +13,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -140,16 +141,12 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
+    end = RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage)
+    rows = (as_line(row, place=place) for place, row in enumerate(run.rows))
     with refusing(path):
-        replace_file(Path(path), _lines(run))
-
-
-def _lines(run: EvaluationRun) -> Iterator[bytes]:
-    yield as_line(run.header)
-    for place, row in enumerate(run.rows):
-        yield as_line(row, place=place)
-    yield from map(as_line, run.bad_rows)
-    yield as_line(RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage))
+        replace_file(
+            Path(path), chain([as_line(run.header)], rows, map(as_line, (*run.bad_rows, end)))
+        )
 
 
 def as_line(
@@ -168,9 +165,8 @@ def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Return the results in a line, if it is a row."""
     scores = data.get("scores")
     for score in scores if isinstance(scores, list | tuple) else ():
-        result = score.get("result") if isinstance(score, dict) else None
-        if isinstance(result, dict):
-            yield result
+        if isinstance(score, dict) and isinstance(score.get("result"), dict):
+            yield score["result"]
 
 
 def as_json(data: Mapping[str, Any]) -> str:
@@ -273,13 +269,11 @@ class Journal:
     def start(self, header: RunHeader) -> None:
         """Write the header, or check that the run in the file is the same."""
         if self.header is None:
-            self._append([as_line(header)])
+            self.write(header)
             self.header = header
         elif differing := "; ".join(_differences(self.header, header)):
-            msg = (
-                f"{self._path} holds another evaluation, which cannot be resumed with this one: "
-                f"{differing}. Name another file, or start again with fresh=True (--fresh)"
-            )
+            other = f"{self._path} holds another evaluation, which cannot be resumed: {differing}"
+            msg = f"{other}. Name another file, or start again with fresh=True (--fresh)"
             raise ConfigurationError(msg)
 
     def lines(self) -> Iterator[RunLine]:
@@ -288,11 +282,11 @@ class Journal:
 
     def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
         """Write finished rows."""
-        self._append([as_line(row, place=place) for place, row in rows])
+        self._append(as_line(row, place=place) for place, row in rows)
 
-    def write(self, *values: BadRow | RunEnd) -> None:
-        """Write rows that could not be read, or the end."""
-        self._append([as_line(value) for value in values])
+    def write(self, *values: RunHeader | BadRow | RunEnd) -> None:
+        """Write lines that are not about a row that was evaluated."""
+        self._append(map(as_line, values))
 
     def close(self) -> None:
         """Close the file, and let others have it; closing again does nothing."""
@@ -302,21 +296,18 @@ class Journal:
 
     def _begin(self, *, fresh: bool) -> None:
         first = next(read_lines(self._path), None)
+        torn = os.pread(self._file, len(_RUN_BEGIN), 0)
+        if first is None and not _RUN_BEGIN.startswith(torn):
+            msg = f"{self._path}: it is not empty, and not a run file; name another one"
+            raise ConfigurationError(msg)
         if fresh or first is None:
-            if first is None and not _RUN_BEGIN.startswith(
-                os.pread(self._file, len(_RUN_BEGIN), 0)
-            ):
-                msg = f"{self._path}: it is not empty, and not a run file; name another one"
-                raise ConfigurationError(msg)
             os.ftruncate(self._file, 0)
             return
         cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
 
-    def _append(self, lines: list[bytes]) -> None:
-        if not lines:
-            return
+    def _append(self, lines: Iterable[bytes]) -> None:
         with refusing(self._path):
             write_all(self._file, b"".join(lines))
             if self._fsync:
@@ -358,26 +349,25 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
             f"the rows are not those of {before.dataset}: the data set has changed, or columns, "
             "layout or limit differ"
         )
-    if before.version != now.version:
-        yield f"version {before.version or '?'} of this package, now {now.version or '?'}"
-    for key in sorted({*before.evaluators, *now.evaluators}):
-        old, new = before.evaluators.get(key), now.evaluators.get(key)
-        if old is None or new is None:
-            yield f"metric {key} {'was not there' if old is None else 'is missing'}"
-            continue
-        was, is_now = dict(_flat(old, "")), dict(_flat(new, ""))
-        for option in sorted({*was, *is_now}):
-            if was.get(option) != is_now.get(option):
-                change = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
-                yield f"{key}: {option} was {change}"
+    was, is_now = (
+        {"version": each.version, "metrics": sorted(each.evaluators), **_flat(each.evaluators)}
+        for each in (before, now)
+    )
+    if was["metrics"] != is_now["metrics"]:
+        was, is_now = {"metrics": was["metrics"]}, {"metrics": is_now["metrics"]}
+    for option in sorted({*was, *is_now}):
+        if was.get(option) != is_now.get(option):
+            yield f"{option} was {_shown(was.get(option))}, now {_shown(is_now.get(option))}"
 
 
-def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+def _flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     for name, value in options.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{above}{name}.")
+            flat |= _flat(value, f"{above}{name}.")
         else:
-            yield f"{above}{name}", value
+            flat[f"{above}{name}"] = value
+    return flat
 
 
 def _shown(value: Any) -> str:
@@ -433,7 +423,7 @@ class ResultCache:
         except (OSError, ValidationError) as exc:
             _LOGGER.warning("cache: %s cannot be read (%s)", path, type(exc).__name__)
             return None
-        return score.model_copy(update={"usage": Usage()}) if score.status == "scored" else None
+        return score.model_copy(update={"usage": Usage()})
 
     def put(self, row: EvaluationRow, fingerprint: Mapping[str, Any], score: RowScore) -> None:
         """Store a score; failed and skipped ones are ignored.
@@ -446,10 +436,9 @@ class ResultCache:
         if score.status != "scored":
             return
         path = self._path(row, fingerprint)
-        text = as_json(score.model_dump())
         try:
             path.parent.mkdir(exist_ok=True)
-            replace_file(path, [text.encode("ascii")])
+            replace_file(path, [as_json(score.model_dump()).encode("ascii")])
         except OSError as exc:  # a full disk must not end the run
             _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
 

@@ -182,8 +182,8 @@ def test_rows_that_failed_are_tried_again_only_if_asked(run: Evaluate, tmp_path:
     ("rows", "evaluators", "said"),
     [
         (ROWS[:-1], [CountingEvaluator()], "the rows are not those of a list"),
-        (ROWS, [CountingEvaluator(strictness=2)], "counting: strictness was 1, now 2"),
-        (ROWS, [CountingEvaluator(key="x")], "metric counting is missing; metric x was not there"),
+        (ROWS, [CountingEvaluator(strictness=2)], "counting.strictness was 1, now 2"),
+        (ROWS, [CountingEvaluator(key="x")], r'metrics was \["counting"\], now \["x"\]'),
     ],
 )
 def test_a_journal_of_another_evaluation_is_refused_and_says_what_differs(
