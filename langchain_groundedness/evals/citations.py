@@ -31,10 +31,6 @@ __all__ = ["CitationEvaluator"]
 
 _GAP = re.compile(r"\s{1,200}([.,;:!?])(?=\s|$)")
 
-_CITES_NOTHING = "the sentence cites no document"
-
-_CITES_MISSING_DOCUMENT = "no document that the sentence cites exists"
-
 
 class CitedTarget(NamedTuple):
     """What one sentence cites once."""
@@ -184,9 +180,11 @@ class _CitationVerdicts(NamedTuple):
     """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
-        missing = _CITES_MISSING_DOCUMENT if each.cited else _CITES_NOTHING
+        nothing = "no document that the sentence cites exists"
+        if not each.cited:
+            nothing = "the sentence cites no document"
         found = self.verdicts.get((each.claim.id, each.documents))
-        return found or ClaimVerdict.unchecked(each.claim, missing)
+        return found or ClaimVerdict.unchecked(each.claim, nothing)
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
         """Tell whether a citation must also be judged alone."""

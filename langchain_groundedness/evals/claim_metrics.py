@@ -258,9 +258,6 @@ def _not_supported(claim: Claim) -> ClaimVerdict:
     return ClaimVerdict(claim=claim, verdict="unverifiable", explanation=_NOTHING)
 
 
-_NO_CLAIMS = "the answer makes no claim that could be checked"
-
-
 class FaithfulnessEvaluator(ClaimEvaluator):
     """Share of the claims of an answer that its documents support.
 
@@ -306,7 +303,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         return self._row_score(
             result.trust_score,
             result.claims,
-            nothing=_NO_CLAIMS,
+            nothing="the answer makes no claim that could be checked",
             comment=f"{format_count(len(labels), 'claim')}: {counts}",
             details={
                 "statements": [v.claim.text for v in result.claims],
@@ -628,9 +625,9 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
             place = relevant.index(None)
             reason = f"document {place + 1} of {len(found)}: {unchecked_reason(found[place])}"
             return self._failed(reason, details=details, result=result)
-        hits = [bool(each) for each in relevant]
-        comment = f"{sum(hits)} of {format_count(len(hits), 'document')} support the {judged_by}"
-        score = average_precision(hits)
+        of = format_count(len(relevant), "document")
+        comment = f"{relevant.count(1)} of {of} support the {judged_by}"
+        score = average_precision([each == 1 for each in relevant])
         return self._scored(score, comment=comment, details=details, result=result)
 
 

@@ -49,14 +49,12 @@ class Outline(NamedTuple):
         """Refuse a data set without a readable row."""
         if self.rows:
             return
-        if not self.bad_rows:
-            msg = f"{name}: the data set has no rows"
-            raise InputFormatError(msg)
-        first = self.bad_rows[0]
-        where = "" if first.line is None else f"line {first.line}: "
-        rows = format_count(len(self.bad_rows))
-        msg = f"{name}: {rows}, none of which can be read; the first: {where}"
-        raise InputFormatError(msg + first.reason)
+        msg = f"{name}: the data set has no rows"
+        if self.bad_rows:
+            first, rows = self.bad_rows[0], format_count(len(self.bad_rows))
+            where = "" if first.line is None else f"line {first.line}: "
+            msg = f"{name}: {rows}, none of which can be read; the first: {where}{first.reason}"
+        raise InputFormatError(msg)
 
 
 def open_dataset(
@@ -187,10 +185,9 @@ class DataSet:
                 f"no column holds the {field}, which {', '.join(needs[field])} needs"
                 for field in missing
             )
-            msg = (
-                f"{self.name}: {problems}. Say which with columns={{{missing[0]!r}: ...}}, or "
-                f"--column {missing[0]}=... The columns are {listed(self.column_names)}"
-            )
+            option = f"columns={{{missing[0]!r}: ...}}, or --column {missing[0]}=..."
+            columns = listed(self.column_names)
+            msg = f"{self.name}: {problems}. Say which with {option} The columns are {columns}"
             raise InputFormatError(msg, keys=self.column_names)
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
@@ -224,38 +221,30 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        columns = self.columns
         for part, file in zip(self.parts, _file_labels(self.parts), strict=True):
             for record in self._arranged(part.read()):
-                yield self._row(record, columns, file, is_table=part.is_table)
+                found = self._row(record, is_table=part.is_table)
+                yield found if file is None else file.applied_to(found)
 
     def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
         return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
 
-    def _row(
-        self,
-        record: Record,
-        columns: Mapping[str, str],
-        file: "_FileLabel | None",
-        *,
-        is_table: bool,
-    ) -> LocatedRow | BadRow:
-        error = record.error
-        if record.cells is not None:
-            try:
-                row = read_cells(
-                    record.cells,
-                    columns,
-                    row_id=str(record.line),
-                    separator=self.separator,
-                    is_table=is_table,
-                )
-            except InputFormatError as exc:
-                error = str(exc)
-            else:
-                row = row if file is None else file.applied_to(row)
-                return LocatedRow(row, record.line, record.cells)
-        return BadRow(line=record.line, reason=error if file is None else f"{file.name}: {error}")
+    def _row(self, record: Record, *, is_table: bool) -> LocatedRow | BadRow:
+        line, cells, error = record
+        columns = self.columns
+        if cells is None:
+            return BadRow(line=line, reason=error)
+        try:
+            row = read_cells(
+                cells,
+                columns,
+                row_id=str(line),
+                separator=self.separator,
+                is_table=is_table,
+            )
+        except InputFormatError as exc:
+            return BadRow(line=line, reason=str(exc))
+        return LocatedRow(row, line, cells)
 
 
 class _FileLabel(NamedTuple):
@@ -265,9 +254,13 @@ class _FileLabel(NamedTuple):
     prefix: str
     """Prefix of its row ids, which rows of other files may share."""
 
-    def applied_to(self, row: EvaluationRow) -> EvaluationRow:
+    def applied_to(self, found: LocatedRow | BadRow) -> LocatedRow | BadRow:
+        if isinstance(found, BadRow):
+            return found.model_copy(update={"reason": f"{self.name}: {found.reason}"})
+        row = found.row
         metadata = {"file": self.name, **row.metadata}
-        return row.model_copy(update={"id": f"{self.prefix}:{row.id}", "metadata": metadata})
+        update = {"id": f"{self.prefix}:{row.id}", "metadata": metadata}
+        return found._replace(row=row.model_copy(update=update))
 
 
 def _file_labels(parts: Sequence[Records]) -> list[_FileLabel | None]:

@@ -2,11 +2,10 @@
 
 import math
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import BaseModel, Field, model_validator
@@ -121,9 +120,7 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         parts = _row_parts(row, max_tokens=self.max_tokens)
         if not parts["evidence"] and not parts["reference"]:
-            return self._skipped(
-                "the row has no documents and no reference to judge correctness by"
-            )
+            return self._skipped("the row has no documents or reference to judge correctness by")
         reply = yield from self._ask("judge_answer_quality", QualityScores, parts, _out_of_range)
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
         told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
@@ -273,22 +270,15 @@ class RubricEvaluator(_JudgingEvaluator):
 
 def _row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
     """Give the variables of a prompt that shows a whole row."""
+    texts = [each.page_content for each in row.documents or () if each.page_content.strip()]
+    tokens = sum(map(approximate_tokens, texts))
+    if tokens > max_tokens:
+        msg = f"the documents have about {tokens} tokens, all for one call: raise max_tokens"
+        raise RowFailedError(msg)
+    joined = "\n\n".join(texts)
     return {
-        "evidence": _evidence_part(row.documents or (), max_tokens=max_tokens),
+        "evidence": f"{fence('evidence', joined)}\n" if texts else "",
         "reference": f"{fence('reference', row.reference)}\n" if row.reference else "",
         "question": question_part(row.question),
         "answer": fence("answer", row.answer or ""),
     }
-
-
-def _evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
-    texts = [document.page_content for document in documents if document.page_content.strip()]
-    tokens = sum(map(approximate_tokens, texts))
-    if tokens > max_tokens:
-        msg = (
-            f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: raise "
-            "max_tokens; all documents are judged in one call, and none is cut"
-        )
-        raise RowFailedError(msg)
-    joined = "\n\n".join(texts)
-    return f"{fence('evidence', joined)}\n" if texts else ""

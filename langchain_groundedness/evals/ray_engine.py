@@ -152,10 +152,8 @@ class _Dispatch:
             return _WorkerDiedError(job)
         except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
             name = job.located.row.id
-            msg = (
-                f"Ray gave up ({type(exc).__name__}) on row {name}. What is done is in the "
-                "journal, if there is one: the run can be resumed"
-            )
+            why = f"Ray gave up ({type(exc).__name__}) on row {name}"
+            msg = f"{why}: with a journal, the run can be resumed"
             return EvaluationError(msg, row_ids=(name,), result=None)
         finally:
             self._free.append(worker)
@@ -189,10 +187,7 @@ class RowWorker:
 def _plain_config(config: RunnableConfig) -> RunnableConfig:
     """Return the parts of a config that are valid on another machine."""
     if config.get("callbacks"):
-        msg = (
-            "callbacks work only in this process, and Ray evaluates rows in others: omit them, "
-            "or use engine='local'"
-        )
+        msg = "callbacks work only in this process: omit them, or use engine='local'"
         raise ConfigurationError(msg)
     return RunnableConfig(
         tags=list(config.get("tags") or ()), metadata=dict(config.get("metadata") or {})
@@ -230,10 +225,7 @@ class SerializedEvaluator(NamedTuple):
             )
             raise ConfigurationError(msg) from None  # the cause may quote options
         if evaluator.fingerprint() != self.fingerprint:
-            msg = (
-                f"{evaluator.key}: the evaluator differs on the worker; is the "
-                "same version of each package installed there?"
-            )
+            msg = f"{evaluator.key} differs on the worker; has it the same version of each package?"
             raise ConfigurationError(msg)
         return evaluator
 
@@ -327,8 +319,9 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         if address is None:
             is_long = len(gettempdir()) > _LONGEST_TEMP_PATH and _SHORT_TEMP.is_dir()
             folder = TemporaryDirectory(
-                prefix="groundedness-ray-",
-                dir=_SHORT_TEMP if is_long else None,
+                "",
+                "groundedness-ray-",
+                _SHORT_TEMP if is_long else None,
                 ignore_cleanup_errors=True,
             )
             options = {

@@ -84,9 +84,9 @@ def open_records(source: Any) -> list[Records]:
     if (table := _open_table(source, kind)) is not None:
         return [table]
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        accepted = "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
         msg = (
-            f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
-            "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
+            f"cannot read a data set from a value of type {type(source).__name__}: give {accepted}"
         )
         raise InputFormatError(msg)
     given = list(source)
