@@ -59,10 +59,8 @@ class CompositeScore(CheckedOptions):
             msg = "weights must name at least one dimension, with a weight above 0"
             raise ValueError(msg)
         if unknown := sorted(set(self.minimums) - set(self.weights)):
-            msg = (
-                f"minimums names {', '.join(unknown)}, which weights does not; "
-                f"dimensions are {', '.join(self.weights)}"
-            )
+            known = ", ".join(self.weights)
+            msg = f"minimums names {', '.join(unknown)}, but the dimensions are {known}"
             raise ValueError(msg)
         return self
 
