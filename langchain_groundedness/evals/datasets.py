@@ -30,7 +30,7 @@ class LocatedRow(NamedTuple):
     """A row and its position."""
 
     row: EvaluationRow
-    line: int | None
+    line: int
     cells: Mapping[str, Any] | None = None
     """The original record, by column."""
 
@@ -52,8 +52,8 @@ class Outline(NamedTuple):
         msg = f"{name}: the data set has no rows"
         if self.bad_rows:
             first, rows = self.bad_rows[0], format_count(len(self.bad_rows))
-            where = "" if first.line is None else f"line {first.line}: "
-            msg = f"{name}: {rows}, none of which can be read; the first: {where}{first.reason}"
+            first_one = f"line {first.line}: {first.reason}"
+            msg = f"{name}: {rows}, none of which can be read; the first: {first_one}"
         raise InputFormatError(msg)
 
 
@@ -192,14 +192,13 @@ class DataSet:
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
         """Read the rows, never all at once."""
-        lines: dict[str, int | None] = {}
+        lines: dict[str, int] = {}
         for found in islice(self._rows(), self.limit):
             if isinstance(found, BadRow):
                 yield found
             elif found.row.id in lines:
-                first = lines[found.row.id]
-                where = "an earlier row" if first is None else f"line {first}"
-                yield BadRow(line=found.line, id=found.row.id, reason=f"{where} has the same id")
+                reason = f"line {lines[found.row.id]} has the same id"
+                yield BadRow(line=found.line, id=found.row.id, reason=reason)
             else:
                 lines[found.row.id] = found.line
                 yield found

@@ -57,7 +57,7 @@ _DELIMITERS = ",;\t"
 class Record(NamedTuple):
     """One entry of a data set."""
 
-    line: int | None
+    line: int
     """Its first line in the file, or its number among the entries; counted from 1."""
     cells: Mapping[str, Any] | None
     """What it holds, by column; `None` if it cannot be read."""

@@ -143,10 +143,9 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     """
     end = RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage)
     rows = (as_line(row, place=place) for place, row in enumerate(run.rows))
+    bad_rows = map(as_line, run.bad_rows)
     with refusing(path):
-        replace_file(
-            Path(path), chain([as_line(run.header)], rows, map(as_line, (*run.bad_rows, end)))
-        )
+        replace_file(Path(path), chain([as_line(run.header)], rows, bad_rows, [as_line(end)]))
 
 
 def as_line(

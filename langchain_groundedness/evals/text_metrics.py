@@ -94,12 +94,8 @@ class ChrfEvaluator(_WordingEvaluator):
     @override
     def _compare(self, answer: str, reference: str) -> dict[str, float]:
         metrics = require("sacrebleu.metrics", extra="metrics")
-        chrf = metrics.CHRF(
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            lowercase=self.lowercase,
-        )
+        options = self.model_dump(include={"char_order", "word_order", "beta", "lowercase"})
+        chrf = metrics.CHRF(**options)
         return {"score": chrf.sentence_score(answer, [reference]).score / 100}
 
 

@@ -58,7 +58,7 @@ def test_a_worker_evaluates_rows_as_the_process_does_that_sends_them() -> None:
 def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> None:
     sent = SerializedEvaluator.of(CountingEvaluator())
     other = sent._replace(fingerprint={**sent.fingerprint, "version": "0.0.1"})
-    row = LocatedRow(EvaluationRow(id="a", answer="banana"), None)
+    row = LocatedRow(EvaluationRow(id="a", answer="banana"), 1)
     fault = RowWorker([other], {}).evaluate(RowTask(0, row, {}))
     assert isinstance(fault, str)
     assert "same version" in fault
