@@ -39,7 +39,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import FrozenModel, Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "RowFailedError", "listed_ids", "metered"]
+__all__ = ["EvaluationResult", "Evaluator", "RowFailedError", "guarded", "listed_ids"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _ROWS_PER_CALL = 2
 
 _MAX_LISTED = 10
 
-ResultT = TypeVar("ResultT")
+ResultT = TypeVar("ResultT", bound=FrozenModel)
 
 
 class EvaluationResult(FrozenModel):
@@ -257,28 +257,27 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
 
     @override
     def _flow(self, value: Any, /, **options: Any) -> Flow[RowScore]:
-        counters: list[UsageCounter] = []
-        error: Exception | None = None
+        errors: list[Exception] = []
+
+        def failed(error: Exception, why: str) -> RowScore:
+            errors.append(error)
+            return self._failed(why)
+
         schedule: _Schedule | None = options.get("schedule")
-        try:
-            row = read_row(value)
-            if missing := [name for name in self.needs if _is_missing(row, name)]:
-                score = self._skipped(f"the row has no {' and no '.join(missing)}")
-            else:
-                score = yield from metered(self._score(row), counters, schedule)
-        except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row, so the caller must see it
-        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            score = self._failed(str(exc) if isinstance(exc, GroundednessError) else cause(exc))
-            error = exc
-        usage = add_usage(*(counter.usage for counter in counters))
-        score = score.model_copy(update={"usage": usage})
+        score = yield from guarded(self._read_and_scored(value), failed, schedule)
         if options.get("raise_on_failure", self.raise_on_failure) and score.status == "failed":
             msg = f"{self.key}: the row failed: {score.reason}"
-            raise EvaluationError(msg, result=EvaluationResult.of(self.key, [score])) from error
+            result = EvaluationResult.of(self.key, [score])
+            raise EvaluationError(msg, result=result) from next(iter(errors), None)
         if schedule is not None:
             schedule.row_is_done()
         return score
+
+    def _read_and_scored(self, value: Any) -> Flow[RowScore]:
+        row = read_row(value)
+        if missing := [name for name in self.needs if _is_missing(row, name)]:
+            return self._skipped(f"the row has no {' and no '.join(missing)}")
+        return (yield from self._score(row))
 
     def _bounded(self, config: Any) -> Any:
         if isinstance(config, list):
@@ -335,8 +334,25 @@ class _Schedule:
         self._bar.show(next(self._done), Usage())
 
 
-def metered(
-    flow: Flow[ResultT], counters: list[UsageCounter], schedule: _Schedule | None = None
+def guarded(
+    flow: Flow[ResultT],
+    failed: Callable[[Exception, str], ResultT],
+    schedule: _Schedule | None = None,
+) -> Flow[ResultT]:
+    """Run the flow of a row, and record its usage; an error becomes a result."""
+    counters: list[UsageCounter] = []
+    try:
+        found = yield from _metered(flow, counters, schedule)
+    except (ConfigurationError, MissingDependencyError):
+        raise  # a broken installation fails every row, so the caller must see it
+    except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
+        found = failed(exc, str(exc) if isinstance(exc, GroundednessError) else cause(exc))
+    usage = add_usage(*(counter.usage for counter in counters))
+    return found.model_copy(update={"usage": usage})
+
+
+def _metered(
+    flow: Flow[ResultT], counters: list[UsageCounter], schedule: _Schedule | None
 ) -> Flow[ResultT]:
     """Record the usage of a flow's calls, and make them on a schedule."""
     try:

@@ -19,18 +19,16 @@ from langchain_groundedness.display.counts import count_of, format_count
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.evaluator import metered
+from langchain_groundedness.evals.evaluator import guarded
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
-from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
-    GroundednessError,
     MissingDependencyError,
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     ClaimVerdict,
@@ -343,16 +341,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
 
     @override
     def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
-        row, counters = read_row(value), list[UsageCounter]()
-        try:
-            found = yield from metered(self._validated(row), counters)
-        except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row, so the caller must hear of it
-        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            found = _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
-        usage = add_usage(*(counter.usage for counter in counters))
-        return found.model_copy(update={"usage": usage})
+        return (yield from guarded(self._validated(read_row(value)), _failed))
 
     def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         answer, documents = row.answer or "", row.documents or ()
@@ -515,6 +504,10 @@ def _is_share(value: Any) -> bool:
 
 
 _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
+
+
+def _failed(_: Exception, why: str) -> RowValidation:
+    return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
 
 
 def _because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
