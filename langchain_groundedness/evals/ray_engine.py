@@ -19,7 +19,7 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from langchain_core.load import dumpd, load
 from langchain_core.load.load import ALL_SERIALIZABLE_MAPPINGS
@@ -40,13 +40,16 @@ from langchain_groundedness.exceptions import (
 
 __all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
 
+_ROWS_PER_TASK = 8
+"""Most rows per task; a task costs some tenths of a millisecond in Ray."""
+
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RayEngine:
-    """Evaluates rows on the workers of a Ray cluster, one row per task.
+    """Evaluates rows on the workers of a Ray cluster.
 
     A row whose worker dies is retried, at last alone, because a machine can be lost through no
     fault of the row. A row that still kills its worker counts as failed.
@@ -63,7 +66,7 @@ class RayEngine:
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self.workers * self.max_concurrency
+        return self.workers * self.max_concurrency * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -91,17 +94,25 @@ class RayEngine:
         """Evaluate these rows and all that follow; those whose workers died too often, alone."""
         lost: list[RowTask] = []
 
-        def advance(outcomes: Sequence[Done | Exception], count: int) -> list[RowTask]:
-            lost.extend(each.job for each in outcomes if isinstance(each, _WorkerDiedError))
-            known = [each for each in outcomes if not isinstance(each, _WorkerDiedError)]
-            return evaluation.advance(known, count)
+        def advance(outcomes: Sequence[Outcomes | Exception], count: int) -> list[list[RowTask]]:
+            found = [each for part in outcomes if isinstance(part, list) for each in part]
+            lost.extend(each.job for each in found if isinstance(each, _WorkerDiedError))
+            known = [each for each in found if not isinstance(each, _WorkerDiedError)]
+            return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
 
-        run_in_threads(jobs, advance, dispatch.evaluate, self.max_rows_in_flight)
+        threads = self.workers * self.max_concurrency
+        run_in_threads(_parts(jobs, threads), advance, dispatch.evaluate, threads)
         for job in lost:
-            outcome = dispatch.evaluate(job)
+            [outcome] = dispatch.evaluate([job])
             if isinstance(outcome, _WorkerDiedError):
                 outcome = Done(job, job.evaluated(_failed_scores(job, evaluation.evaluators)))
             evaluation.advance([outcome], 0)
+
+
+def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
+    """Spread rows over tasks."""
+    tasks = min(len(jobs), most)
+    return [list(jobs[number::tasks]) for number in range(tasks)]
 
 
 def _failed_scores(job: RowTask, evaluators: Sequence[Evaluator]) -> Iterator[RowScore]:
@@ -127,6 +138,9 @@ def make_engine(
     return None
 
 
+Outcomes: TypeAlias = list[Done | Exception]
+
+
 class _WorkerDiedError(Exception):
     """A worker died as often as a row may be retried."""
 
@@ -142,22 +156,25 @@ class _Dispatch:
         self._ray = ray
         self._free = deque([*workers] * max_concurrency)
 
-    def evaluate(self, job: RowTask) -> Done | Exception:
-        """Have a row evaluated; runs in as many threads as there may be rows in flight."""
+    def evaluate(self, jobs: Sequence[RowTask]) -> Outcomes:
+        """Have rows evaluated; runs in as many threads as there may be tasks at a time."""
         worker = self._free.popleft()
-        sent = job._replace(located=job.located._replace(cells=None), before=None)
+        sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
         try:
-            found = self._ray.get(worker.evaluate.remote(sent))
+            answers = self._ray.get(worker.evaluate.remote(sent))
         except self._ray.exceptions.RayActorError:
-            return _WorkerDiedError(job)
+            return [_WorkerDiedError(job) for job in jobs]
         except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            name = job.located.row.id
-            why = f"Ray gave up ({type(exc).__name__}) on row {name}"
+            ids = tuple(job.located.row.id for job in jobs)
+            why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
             msg = f"{why}: with a journal, the run can be resumed"
-            return EvaluationError(msg, row_ids=(name,), result=None)
+            return [EvaluationError(msg, row_ids=ids, result=None)]
         finally:
             self._free.append(worker)
-        return ConfigurationError(found) if isinstance(found, str) else Done(job, found)
+        return [
+            ConfigurationError(found) if isinstance(found, str) else Done(job, found)
+            for job, found in zip(jobs, answers, strict=True)
+        ]
 
 
 class RowWorker:
@@ -173,8 +190,11 @@ class RowWorker:
         evaluators = [each.restore() for each in self._evaluators]
         return Evaluation([], evaluators, config=self._config)
 
-    def evaluate(self, job: RowTask) -> EvaluatedRow | str:
-        """Return the row with its scores, or why the run cannot continue."""
+    def evaluate(self, jobs: Sequence[RowTask]) -> list[EvaluatedRow | str]:
+        """Return each row with its scores, or why the run cannot continue."""
+        return list(map(self._evaluated, jobs))
+
+    def _evaluated(self, job: RowTask) -> EvaluatedRow | str:
         try:
             found = self._evaluation.work(job)
         except ConfigurationError as exc:
