@@ -59,16 +59,19 @@ class ReviewExport:
         for record in records:
             if record.review.status != "decided" or record.review.action is None:
                 continue
-            why, rows = _why_unusable(record), []
-            if why is None:
-                columns = [_claim_columns(record, verdict) for verdict in record.claims]
-                rows = [row for row in columns if row["label"] is not None]
-                if self._unit == "answer":
-                    rows = [_answer_columns(record, columns)]
-                why = None if rows else "no label follows for a claim"
-            if why is not None:
-                self.left_out[why] = self.left_out.get(why, 0) + 1
+            if (why := _why_unusable(record)) is not None:
+                self._leave_out(why)
+                continue
+            claims = [_claim_columns(record, verdict) for verdict in record.claims]
+            rows = [row for row in claims if row["label"] is not None]
+            if self._unit == "answer":
+                rows = [_answer_columns(record, claims)]
+            if not rows:
+                self._leave_out("no label follows for a claim")
             yield from ({**row, **_record_columns(record)} for row in rows)
+
+    def _leave_out(self, why: str) -> None:
+        self.left_out[why] = self.left_out.get(why, 0) + 1
 
 
 def _why_unusable(record: AuditRecord) -> str | None:

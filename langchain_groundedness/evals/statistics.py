@@ -655,16 +655,20 @@ def _mean_interval(
         reach = quantile * math.sqrt(variance) / float(found.counts.sum())
         low, high = mean - reach, mean + reach
     else:
-        random = np.random.default_rng(seed)
-        chosen = (random.integers(number, size=size) for size in _batches(resamples, number))
-        sums = ((found.sums[places], found.counts[places]) for places in chosen)
-        drawn = np.concatenate([each.sum(axis=1) / of.sum(axis=1) for each, of in sums])
+        drawn = np.concatenate(list(_bootstrap_means(found, resamples, seed)))
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
     if found.is_binary:
         least, most = wilson(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)
+
+
+def _bootstrap_means(found: _Grouped, resamples: int, seed: int) -> Iterator[Floats]:
+    random, number = np.random.default_rng(seed), len(found.sums)
+    for size in _batches(resamples, number):
+        places = random.integers(number, size=size)
+        yield found.sums[places].sum(axis=1) / found.counts[places].sum(axis=1)
 
 
 def _batches(draws: int, width: int) -> Iterator[tuple[int, int]]:
