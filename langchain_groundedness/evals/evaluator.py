@@ -317,6 +317,7 @@ class _Schedule:
         # that has just made a call.
         self.executor = ContextThreadPoolExecutor(self.calls)
         self.semaphore = asyncio.Semaphore(self.calls)
+        self.is_over = False
         self._bar = ProgressBar(wanted=evaluator.progress_bar)
         self._bar.start(evaluator.key, rows)
         self._done = count(1)
@@ -325,6 +326,7 @@ class _Schedule:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.is_over = True
         self.executor.shutdown()
         self._bar.stop()
 
@@ -384,6 +386,8 @@ class _MeteredCall(Runnable[Any, Any]):
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         async with nullcontext() if self._schedule is None else self._schedule.semaphore:
+            if self._schedule is not None and self._schedule.is_over:
+                raise asyncio.CancelledError  # another row has ended the run
             return await acall_with_timeout(self._call.seconds, self._bound("ainvoke", config))
 
     def _bound(self, method: str, config: RunnableConfig | None) -> Callable[[], Any]:
