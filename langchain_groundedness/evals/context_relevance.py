@@ -289,15 +289,13 @@ def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
         return []
     if _ONLY_NUMBERS.fullmatch(line):
         return [number for found in _RANGE.finditer(line) for number in _counted(found)]
-    said = _QUOTED.fullmatch(fold_space(line))
-    if said is None:
+    if (said := _QUOTED.fullmatch(fold_space(line))) is None:
         return None
     named = int(said[1]) if said[1] else None
-    if named is not None and not 1 <= named <= len(batch.sentences):
-        return None
-    places = range(1, len(batch.sentences) + 1) if named is None else (named,)
-    found = (n for n in places if _is_quote(said[2], fold_space(batch.sentences[n - 1].text)))
-    return [place] if (place := next(found, None)) else None
+    for number, sentence in enumerate(batch.sentences, 1):
+        if named in (None, number) and _is_quote(said[2], fold_space(sentence.text)):
+            return [number]
+    return None
 
 
 def _counted(found: re.Match[str]) -> Iterable[int]:

@@ -11,10 +11,10 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +43,9 @@ _ROWS_PER_TASK = 8
 
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
+
+
+Outcomes: TypeAlias = list[Done | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +87,14 @@ class RayEngine:
             for _ in range(self.workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            self._evaluate(evaluation, jobs, _Dispatch(ray, workers, self.max_concurrency))
+            free = deque(workers * self.max_concurrency)
+            self._evaluate(evaluation, jobs, partial(_evaluated_by_worker, ray, free))
 
     def _evaluate(
-        self, evaluation: Evaluation, jobs: Sequence[RowTask], dispatch: "_Dispatch"
+        self,
+        evaluation: Evaluation,
+        jobs: Sequence[RowTask],
+        work: Callable[[Sequence[RowTask]], Outcomes],
     ) -> None:
         """Evaluate these rows and all that follow; those whose workers died too often, alone."""
         lost: list[RowTask] = []
@@ -99,9 +106,9 @@ class RayEngine:
             return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
 
         threads = self.workers * self.max_concurrency
-        run_in_threads(_parts(jobs, threads), advance, dispatch.evaluate, threads)
+        run_in_threads(_parts(jobs, threads), advance, work, threads)
         for job in lost:
-            [outcome] = dispatch.evaluate([job])
+            [outcome] = work([job])
             if isinstance(outcome, _WorkerDiedError):
                 outcome = Done(job, job.evaluated(_failed_scores(job, evaluation.evaluators)))
             evaluation.advance([outcome], 0)
@@ -136,9 +143,6 @@ def make_engine(
     return None
 
 
-Outcomes: TypeAlias = list[Done | Exception]
-
-
 class _WorkerDiedError(Exception):
     """A worker died as often as a row may be retried."""
 
@@ -147,32 +151,25 @@ class _WorkerDiedError(Exception):
         self.job = job
 
 
-class _Dispatch:
-    """Sends rows to workers that are free, and waits for their scores."""
-
-    def __init__(self, ray: Any, workers: Sequence[Any], max_concurrency: int) -> None:
-        self._ray = ray
-        self._free = deque([*workers] * max_concurrency)
-
-    def evaluate(self, jobs: Sequence[RowTask]) -> Outcomes:
-        """Have rows evaluated; runs in as many threads as there may be tasks at a time."""
-        worker = self._free.popleft()
-        sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
-        try:
-            answers = self._ray.get(worker.evaluate.remote(sent))
-        except self._ray.exceptions.RayActorError:
-            return [_WorkerDiedError(job) for job in jobs]
-        except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            ids = tuple(job.located.row.id for job in jobs)
-            why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
-            msg = f"{why}: with a journal, the run can be resumed"
-            return [EvaluationError(msg, row_ids=ids, result=None)]
-        finally:
-            self._free.append(worker)
-        return [
-            ConfigurationError(found) if isinstance(found, str) else Done(job, found)
-            for job, found in zip(jobs, answers, strict=True)
-        ]
+def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) -> Outcomes:
+    """Have rows evaluated by a free worker, and wait for their scores."""
+    worker = free.popleft()
+    sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
+    try:
+        answers = ray.get(worker.evaluate.remote(sent))
+    except ray.exceptions.RayActorError:
+        return [_WorkerDiedError(job) for job in jobs]
+    except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
+        ids = tuple(job.located.row.id for job in jobs)
+        why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
+        msg = f"{why}: with a journal, the run can be resumed"
+        return [EvaluationError(msg, row_ids=ids, result=None)]
+    finally:
+        free.append(worker)
+    return [
+        ConfigurationError(found) if isinstance(found, str) else Done(job, found)
+        for job, found in zip(jobs, answers, strict=True)
+    ]
 
 
 class RowWorker:
