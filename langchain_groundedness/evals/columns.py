@@ -7,7 +7,7 @@ import math
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple, NoReturn, TypedDict
+from typing import Any, NamedTuple, NoReturn, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -132,36 +132,31 @@ class RowColumns(TypedDict, total=False):
     reference_answers: Sequence[str] | None
 
 
-def read_columns(
-    *,
-    questions: Sequence[Any] | None = None,
-    contexts: Sequence[Any] | None = None,
-    predicted_answers: Sequence[Any] | None = None,
-    reference_answers: Sequence[Any] | None = None,
-) -> list[EvaluationRow]:
+_FIELDS = {
+    "questions": "question",
+    "contexts": "documents",
+    "predicted_answers": "answer",
+    "reference_answers": "reference",
+}
+
+
+def read_columns(**columns: Unpack[RowColumns]) -> list[EvaluationRow]:
     """Read rows of columns of the same length."""
-    columns = {
-        "questions": ("question", questions),
-        "contexts": ("documents", contexts),
-        "predicted_answers": ("answer", predicted_answers),
-        "reference_answers": ("reference", reference_answers),
-    }
-    given = {field: column for field, column in columns.values() if column is not None}
-    lengths = {}
-    for name, (_, column) in columns.items():
-        if column is None:
-            continue
+    given: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
+    for name, column in given.items():
+        if name not in _FIELDS:
+            msg = f"there is no column {name}; accepted: {', '.join(_FIELDS)}"
+            raise InputFormatError(msg)
         if isinstance(column, str | Mapping) or not hasattr(column, "__len__"):
             _refuse(name, "a list with one entry per row", column)
-        lengths[name] = len(column)
-    if len(set(lengths.values())) != 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+    if len({len(column) for column in given.values()}) != 1:
+        found = ", ".join(f"{name} has {len(column)}" for name, column in given.items())
         msg = f"columns must all have the same length; {found or 'no column was given'}"
         raise InputFormatError(msg)
-    rows = []
+    fields, rows = [_FIELDS[name] for name in given], []
     for number, values in enumerate(zip(*given.values(), strict=True), 1):
         try:
-            rows.append(read_row(dict(zip(given, values, strict=True)), row_id=str(number)))
+            rows.append(read_row(dict(zip(fields, values, strict=True)), row_id=str(number)))
         except InputFormatError as exc:
             msg = f"row {number}: {exc}"
             raise InputFormatError(msg) from None

@@ -297,8 +297,8 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return result
 
 
-expand_options(Evaluator.run, read_columns)
-expand_options(Evaluator.arun, read_columns)
+expand_options(Evaluator.run)
+expand_options(Evaluator.arun)
 
 
 class _Schedule:
