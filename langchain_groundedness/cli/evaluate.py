@@ -146,8 +146,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals.datasets import open_dataset
     from langchain_groundedness.evals.evaluation import Evaluation
-    from langchain_groundedness.evals.parquet import save_parquet
     from langchain_groundedness.evals.ray_engine import make_engine
+    from langchain_groundedness.evals.run_files import save_parquet
     from langchain_groundedness.verification.by_name import named_verifier
 
     with errors_in_one_line("cannot evaluate"), each_warning_once():

@@ -8,16 +8,6 @@ from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
-__all__ = [
-    "SECTION_KEYS",
-    "SOURCE_KEYS",
-    "CitationMark",
-    "DocumentIndex",
-    "blanked",
-    "citation_marks",
-    "reference_list",
-]
-
 _MOST_IN_A_RANGE = 50
 
 _EXTENSION = (
@@ -119,32 +109,25 @@ def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
 def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[str, dict[int, str]]:
     """Read the list of sources that some answers end with: `[1] guide.md`, a line each."""
     numbers: dict[int, str] = {}
-    lines: list[tuple[int, int]] = []
+    pieces, at = [], 0
     for match in _LISTED.finditer(answer):
-        targets = _targets(_shown_target(match["rest"]), names, square=False)
+        link = _BRACKETS.fullmatch(match["rest"].strip())  # a line may be one link
+        target = link["target"] if link and link["link"] else match["rest"]
+        targets = _targets(target, names, square=False)
         if len(targets) == 1 and isinstance(targets[0], str):
             numbers.setdefault(int(match["square"] or match["plain"]), targets[0])
-            lines.append(match.span())
-    pieces, at = [], 0
-    for start, end in lines:
-        before = answer[at:start]
-        title = before.rstrip().rpartition("\n")[2]
-        if _LIST_TITLE.fullmatch(title):
-            cut = before.rfind(title)
-            before = before[:cut] + _space(before[cut:])
-        pieces += [before, " " * (end - start)]
-        at = end
+            before = answer[at : match.start()]
+            title = before.rstrip().rpartition("\n")[2]
+            if _LIST_TITLE.fullmatch(title):
+                cut = before.rfind(title)
+                before = before[:cut] + _space(before[cut:])
+            pieces += [before, " " * len(match[0])]
+            at = match.end()
     return "".join([*pieces, answer[at:]]), numbers
 
 
 def _space(text: str) -> str:
     return "".join(char if char == "\n" else " " for char in text)
-
-
-def _shown_target(rest: str) -> str:
-    """Give the target of a line that is one link, or the line."""
-    link = _BRACKETS.fullmatch(rest.strip())
-    return link["target"] if link and link["link"] else rest
 
 
 def fold_name(name: str) -> str:
@@ -268,7 +251,7 @@ class DocumentIndex:
     @property
     def names(self) -> frozenset[str]:
         """Every name that a citation may use, folded by `fold_name`."""
-        return frozenset(name for document in self._documents for name in document.names)
+        return frozenset().union(*(document.names for document in self._documents))
 
     def find(self, target: int | str) -> tuple[int, ...]:
         """Find what a citation names."""
@@ -278,26 +261,19 @@ class DocumentIndex:
             place = target - self._first
             return (place,) if 0 <= place < len(self._documents) else ()
         folded = fold_name(target)
-        if exact := tuple(n for n, d in enumerate(self._documents) if folded in d.names):
-            return exact
+        if named := tuple(n for n, d in enumerate(self._documents) if folded in d.names):
+            return named
         path, _, section = target.partition("#")
-        slug = _slug(section)
-        at_path = (
-            tuple(place for place in places if self._may_have_section(place, slug))
-            for places in self._at_path(_path(path), fold_name(path))
-        )
-        return next(filter(None, at_path), ())
-
-    def _at_path(self, path: tuple[str, ...], name: str) -> Iterator[list[int]]:
-        """Find the documents at exactly that path, then those whose path ends in it."""
-        listed = list(enumerate(self._documents))
-        yield [place for place, each in listed if path in each.paths or name in each.names]
-        if path:
-            yield [place for place, each in listed if any(_share_end(path, p) for p in each.paths)]
-
-    def _may_have_section(self, place: int, section: str) -> bool:
-        told = self._documents[place].sections
-        return not section or not told or section in told
+        parts, name, slug = _path(path), fold_name(path), _slug(section)
+        listed = [
+            (place, each)
+            for place, each in enumerate(self._documents)
+            if not slug or not each.sections or slug in each.sections
+        ]
+        exact = [place for place, each in listed if parts in each.paths or name in each.names]
+        if not exact and parts:  # else those whose path ends in it
+            exact = [place for place, d in listed if any(_share_end(parts, p) for p in d.paths)]
+        return tuple(exact)
 
 
 def _document_names(

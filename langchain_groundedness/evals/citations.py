@@ -27,13 +27,7 @@ from langchain_groundedness.text.sentences import Sentence, split_sentences
 from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import Claim, ClaimVerdict
 
-__all__ = ["CitationEvaluator"]
-
 _GAP = re.compile(r"\s{1,200}([.,;:!?])(?=\s|$)")
-
-_CITES_NOTHING = "the sentence cites no document"
-
-_CITES_MISSING_DOCUMENT = "no document that the sentence cites exists"
 
 
 class CitedTarget(NamedTuple):
@@ -117,9 +111,7 @@ class CitationEvaluator(ClaimEvaluator):
         claims = _citing_claims(
             blank, placed, (yield from self._claims_of(blank, row.question)), index
         )
-        found = _CitationVerdicts(
-            claims, list(dict.fromkeys(t for each in placed for t in each.targets(index)))
-        )
+        found = _CitationVerdicts(claims, {})
         together = ((each.claim, each.documents) for each in claims if each.documents)
         found.verdicts.update((yield from self._verdicts(together, row)))
         # Where several documents support a claim together, each one must also be judged alone.
@@ -130,17 +122,23 @@ class CitationEvaluator(ClaimEvaluator):
             if found.is_open(target, each)
         ]
         found.verdicts.update((yield from self._verdicts(alone, row)))
+        details, comment = _told(
+            found, dict.fromkeys(target for each in placed for target in each.targets(index))
+        )
         source = CheckInput(question=row.question, answer=answer, documents=documents)
-        result = self._result(source, map(found.verdict, claims))
+        correctness, completeness = details["correctness"], details["completeness"]
+        score = details.get(self.mode)
+        if self.mode == "f1" and (correctness, completeness) != (None, None):
+            score = f_beta(correctness or 0.0, completeness or 0.0)
         return self._row_score(
-            found.score(self.mode),
+            score,
             list(found.verdicts.values()),
             nothing="the answer cites nothing"
             if claims
             else "the answer makes no claim that needs a citation",
-            comment=found.comment(),
-            details=found.details(),
-            result=result,
+            comment=comment,
+            details=details,
+            result=self._result(source, map(found.verdict, claims)),
         )
 
     def _index(
@@ -172,22 +170,19 @@ class CitationEvaluator(ClaimEvaluator):
         }
 
 
-class _CitationVerdicts:
+class _CitationVerdicts(NamedTuple):
     """The verdicts on the claims and citations of one answer."""
 
-    def __init__(self, claims: Sequence[CitingClaim], targets: Sequence[CitedTarget]) -> None:
-        self._claims = claims
-        used = {target for each in claims for target in each.cited}
-        # Citations of sentences that claim nothing do not count, unless the document is missing.
-        self._targets = [each for each in targets if each in used or not each.documents]
-        self._missing = list(dict.fromkeys(t.target for t in targets if not t.documents))
-        self.verdicts: dict[tuple[str, tuple[int, ...]], ClaimVerdict] = {}
-        """By claim id and the documents it was judged against."""
+    claims: Sequence[CitingClaim]
+    verdicts: dict[tuple[str, tuple[int, ...]], ClaimVerdict]
+    """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
-        missing = _CITES_MISSING_DOCUMENT if each.cited else _CITES_NOTHING
+        nothing = "no document that the sentence cites exists"
+        if not each.cited:
+            nothing = "the sentence cites no document"
         found = self.verdicts.get((each.claim.id, each.documents))
-        return found or ClaimVerdict.unchecked(each.claim, missing)
+        return found or ClaimVerdict.unchecked(each.claim, nothing)
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
         """Tell whether a citation must also be judged alone."""
@@ -197,64 +192,54 @@ class _CitationVerdicts:
         is_quoted = any(quote.document in target.documents for quote in verdict.citations)
         return verdict.verdict == "supported" and not is_quoted
 
-    def score(self, mode: str) -> float | None:
-        correctness, completeness = self._correctness(), self._completeness()
-        if mode != "f1":
-            return correctness if mode == "correctness" else completeness
-        if correctness is None and completeness is None:
-            return None
-        return f_beta(correctness or 0.0, completeness or 0.0)
-
-    def comment(self) -> str:
-        right = sum(bool(self._is_right(target)) for target in self._targets)
-        supported = sum(self.verdict(each).verdict == "supported" for each in self._claims)
-        told = f"{count_of(right, len(self._targets), 'citation')} right; "
-        told += f"{count_of(supported, len(self._claims), 'claim')} supported by what they cite"
-        missing = ", ".join(map(str, self._missing))
-        return f"{told}; missing documents: {missing}" if missing else told
-
-    def details(self) -> dict[str, Any]:
-        return {
-            "correctness": self._correctness(),
-            "completeness": self._completeness(),
-            "claims": [
-                {
-                    "text": each.claim.text,
-                    "cites": [target.target for target in each.cited],
-                    "documents": list(each.documents),
-                    "verdict": self.verdict(each).verdict,
-                }
-                for each in self._claims
-            ],
-            "citations": [
-                {
-                    "target": target.target,
-                    "sentence": target.sentence,
-                    "documents": list(target.documents),
-                    "right": self._is_right(target),
-                }
-                for target in self._targets
-            ],
-            "missing": self._missing,
-            "uncited": [each.claim.text for each in self._claims if not each.cited],
-        }
-
-    def _completeness(self) -> float | None:
-        labels = [self.verdict(each).verdict for each in self._claims if each.documents]
-        if not self._claims or "unchecked" in labels:
-            return None
-        return labels.count("supported") / len(self._claims)
-
-    def _correctness(self) -> float | None:
-        right = [self._is_right(target) for target in self._targets]
-        return None if not right or None in right else sum(map(bool, right)) / len(right)
-
-    def _is_right(self, target: CitedTarget) -> bool | None:
+    def is_right(self, target: CitedTarget) -> bool | None:
         """Tell whether a citation helps any claim; `None` if that could not be checked."""
-        citing = [each for each in self._claims if target in each.cited and target.documents]
+        citing = [each for each in self.claims if target in each.cited and target.documents]
         alone = ((self.verdicts.get((c.claim.id, target.documents)), c) for c in citing)
         labels = {(found or self.verdict(each)).verdict for found, each in alone}
         return True if "supported" in labels else None if "unchecked" in labels else False
+
+
+def _told(found: _CitationVerdicts, targets: Iterable[CitedTarget]) -> tuple[dict[str, Any], str]:
+    """Write the details and the comment of a score."""
+    claims = [
+        {
+            "text": each.claim.text,
+            "cites": [target.target for target in each.cited],
+            "documents": list(each.documents),
+            "verdict": found.verdict(each).verdict,
+        }
+        for each in found.claims
+    ]
+    # Citations of sentences that claim nothing do not count, unless the document is missing.
+    used = {target for each in found.claims for target in each.cited}
+    citations = [
+        {
+            "target": target.target,
+            "sentence": target.sentence,
+            "documents": list(target.documents),
+            "right": found.is_right(target),
+        }
+        for target in targets
+        if target in used or not target.documents
+    ]
+    missing = list(dict.fromkeys(each["target"] for each in citations if not each["documents"]))
+    labels = [each["verdict"] for each in claims if each["documents"]]
+    right, supported = [each["right"] for each in citations], labels.count("supported")
+    is_judged = claims and "unchecked" not in labels
+    details = {
+        "correctness": None if not right or None in right else right.count(True) / len(right),
+        "completeness": supported / len(claims) if is_judged else None,
+        "claims": claims,
+        "citations": citations,
+        "missing": missing,
+        "uncited": [each["text"] for each in claims if not each["cites"]],
+    }
+    comment = f"{count_of(right.count(True), len(right), 'citation')} right; "
+    comment += f"{count_of(supported, len(claims), 'claim')} supported by what they cite"
+    if missing:
+        comment += f"; missing documents: {', '.join(map(str, missing))}"
+    return details, comment
 
 
 _JOINED = re.compile(r"[\s,;.]*")

@@ -18,11 +18,10 @@ from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.citation_marks import blanked, citation_marks, reference_list
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
-from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import counted
@@ -41,18 +40,6 @@ from langchain_groundedness.verification import EmbeddedVerifier, LLMVerifier
 from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.scoring import merge_verdicts, reconcile
 from langchain_groundedness.verification.single_pass import SinglePassJudge
-
-__all__ = [
-    "AnswerCorrectnessEvaluator",
-    "ClaimEvaluator",
-    "ClaimGroup",
-    "ContextPrecisionEvaluator",
-    "ContextRecallEvaluator",
-    "FactualCorrectnessEvaluator",
-    "FaithfulnessEvaluator",
-    "average_precision",
-    "f_beta",
-]
 
 _NOTHING = "There is no text that could support it."
 
@@ -80,17 +67,12 @@ class ClaimEvaluator(Evaluator, ABC):
     max_claims: int | None = Field(default=None, ge=1)
     """Most claims of one text to verify; a row with more fails."""
 
-    _made: GroundednessRunnable | None = PrivateAttr(default=None)
+    _made: Check | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _usable_parts(self) -> Self:
-        self._checker()
+        _ = self._check
         return self
-
-    def _checker(self) -> GroundednessRunnable:
-        if self._made is None:
-            self._made = GroundednessRunnable(**self._checker_options())
-        return self._made
 
     def _checker_options(self) -> dict[str, Any]:
         names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
@@ -98,7 +80,9 @@ class ClaimEvaluator(Evaluator, ABC):
 
     @property
     def _check(self) -> Check:
-        return self._checker().check
+        if self._made is None:
+            self._made = GroundednessRunnable(**self._checker_options()).check
+        return self._made
 
     @override
     def _defaults(self) -> Mapping[str, Any]:
@@ -133,7 +117,7 @@ class ClaimEvaluator(Evaluator, ABC):
         claims = self._check.with_claims(state, reply, complete=True).claims or ()
         if self.max_claims is not None and len(claims) > self.max_claims:
             msg = f"{format_count(len(claims), 'claim')}, over max_claims={self.max_claims}"
-            raise UncheckedError(msg)
+            raise RowFailedError(msg)
         return claims
 
     def _judge_against(
@@ -195,10 +179,6 @@ class ClaimEvaluator(Evaluator, ABC):
         ).model_copy(update={"usage": result.usage})
 
 
-class UncheckedError(GroundednessError):
-    """A row has no score, since something in it could not be checked."""
-
-
 class _Batch(Runnable[list[InputT], list[tuple[OutputT, Usage]]]):
     """Batches a runnable, with the usage of each entry; adds no traced run of its own."""
 
@@ -224,14 +204,16 @@ class _Batch(Runnable[list[InputT], list[tuple[OutputT, Usage]]]):
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float | None:
     """Give the share of claims that are supported."""
-    if any(v.verdict == "unchecked" for v in verdicts):
+    labels = [v.verdict for v in verdicts]
+    if not labels or "unchecked" in labels:
         return None
-    return supported_count(verdicts) / len(verdicts) if verdicts else None
+    return labels.count("supported") / len(labels)
 
 
-def supported_count(verdicts: Sequence[ClaimVerdict]) -> int:
-    """Count the claims that are supported."""
-    return sum(v.verdict == "supported" for v in verdicts)
+def supported_words(result: GroundednessResult) -> str:
+    """Write how many of the claims are supported."""
+    supported = sum(v.verdict == "supported" for v in result.claims)
+    return f"{supported} of {format_count(len(result.claims), 'claim')}"
 
 
 def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
@@ -262,9 +244,6 @@ def _placed(
 
 def _not_supported(claim: Claim) -> ClaimVerdict:
     return ClaimVerdict(claim=claim, verdict="unverifiable", explanation=_NOTHING)
-
-
-_NO_CLAIMS = "the answer makes no claim that could be checked"
 
 
 class FaithfulnessEvaluator(ClaimEvaluator):
@@ -312,7 +291,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         return self._row_score(
             result.trust_score,
             result.claims,
-            nothing=_NO_CLAIMS,
+            nothing="the answer makes no claim that could be checked",
             comment=f"{format_count(len(labels), 'claim')}: {counts}",
             details={
                 "statements": [v.claim.text for v in result.claims],
@@ -381,23 +360,20 @@ class _Comparison(NamedTuple):
         return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
 
     def details(self) -> dict[str, Any]:
-        sides = {"claims": self.answer, "reference_claims": self.reference}
-        claims = {
-            key: plain_verdicts(side.claims) for key, side in sides.items() if side is not None
-        }
-        return {"precision": self.precision, "recall": self.recall, **claims}
+        told: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
+        if self.answer is not None:
+            told["claims"] = plain_verdicts(self.answer.claims)
+        if self.reference is not None:
+            told["reference_claims"] = plain_verdicts(self.reference.claims)
+        return told
 
     def comment(self) -> str:
         told = []
         if self.answer is not None:
-            told.append(f"the reference supports {_supported(self.answer)} of the answer")
+            told.append(f"the reference supports {supported_words(self.answer)} of the answer")
         if self.reference is not None:
-            told.append(f"the answer supports {_supported(self.reference)} of the reference")
+            told.append(f"the answer supports {supported_words(self.reference)} of the reference")
         return "; ".join(told)
-
-
-def _supported(result: GroundednessResult) -> str:
-    return f"{supported_count(result.claims)} of {format_count(len(result.claims), 'claim')}"
 
 
 class _ComparingEvaluator(ClaimEvaluator):
@@ -413,17 +389,12 @@ class _ComparingEvaluator(ClaimEvaluator):
     ) -> Flow[_Comparison]:
         said, right = row.answer or "", row.reference or ""
         pairs = [(said, right)] * answer + [(right, _uncited(said))] * reference
-        given = iter(
-            (
-                yield from self._judge_all(
-                    [
-                        CheckInput(question=row.question, answer=text, documents=(Document(other),))
-                        for text, other in pairs
-                    ]
-                )
-            )
-        )
-        return _Comparison(next(given) if answer else None, next(given) if reference else None)
+        sources = [
+            CheckInput(question=row.question, answer=text, documents=(Document(other),))
+            for text, other in pairs
+        ]
+        results = yield from self._judge_all(sources)
+        return _Comparison(results[0] if answer else None, results[-1] if reference else None)
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
@@ -577,12 +548,11 @@ class ContextRecallEvaluator(ClaimEvaluator):
             question=row.question, answer=row.reference or "", documents=row.documents or ()
         )
         [result] = yield from self._judge_all([source])
-        found, total = supported_count(result.claims), format_count(len(result.claims), "claim")
         return self._row_score(
             supported_share(result.claims),
             result.claims,
             nothing="the reference makes no claim that could be checked",
-            comment=f"the documents support {found} of {total} of the reference",
+            comment=f"the documents support {supported_words(result)} of the reference",
             details={"reference_claims": plain_verdicts(result.claims)},
             result=result,
         )
@@ -643,9 +613,9 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
             place = relevant.index(None)
             reason = f"document {place + 1} of {len(found)}: {unchecked_reason(found[place])}"
             return self._failed(reason, details=details, result=result)
-        hits = [bool(each) for each in relevant]
-        comment = f"{sum(hits)} of {format_count(len(hits), 'document')} support the {judged_by}"
-        score = average_precision(hits)
+        of = format_count(len(relevant), "document")
+        comment = f"{relevant.count(1)} of {of} support the {judged_by}"
+        score = average_precision([each == 1 for each in relevant])
         return self._scored(score, comment=comment, details=details, result=result)
 
 

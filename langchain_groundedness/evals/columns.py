@@ -7,7 +7,7 @@ import math
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple, NoReturn, TypedDict
+from typing import Any, NamedTuple, NoReturn, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -23,16 +23,6 @@ from langchain_groundedness.inputs.formats import (
     flat,
     read_input,
 )
-
-__all__ = [
-    "COLUMNS",
-    "Example",
-    "RowColumns",
-    "find_columns",
-    "read_cells",
-    "read_columns",
-    "read_row",
-]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
@@ -83,9 +73,8 @@ def read_row(value: object, *, row_id: str = "row") -> EvaluationRow:
     if isinstance(value, Example):
         value = _example_parts(value)
     if not isinstance(value, Mapping):
-        names = ", ".join(repr(name) for names in COLUMNS.values() for name in names)
-        msg = f"expected an EvaluationRow or a mapping with some of {names}, got {_type(value)}"
-        raise InputFormatError(msg)
+        names = ", ".join(map(repr, sorted(_KNOWN_NAMES)))
+        _refuse("row", f"an EvaluationRow or a mapping with some of {names}", value)
     parts = {str(key): _cell(inner) for key, inner in value.items()}
     columns = {field: _first_name(parts, known) for field, known in COLUMNS.items()}
     found = {field: parts.get(name) for field, name in {**columns, "id": "id"}.items()}
@@ -143,35 +132,31 @@ class RowColumns(TypedDict, total=False):
     reference_answers: Sequence[str] | None
 
 
-def read_columns(
-    *,
-    questions: Sequence[Any] | None = None,
-    contexts: Sequence[Any] | None = None,
-    predicted_answers: Sequence[Any] | None = None,
-    reference_answers: Sequence[Any] | None = None,
-) -> list[EvaluationRow]:
+_FIELDS = {
+    "questions": "question",
+    "contexts": "documents",
+    "predicted_answers": "answer",
+    "reference_answers": "reference",
+}
+
+
+def read_columns(**columns: Unpack[RowColumns]) -> list[EvaluationRow]:
     """Read rows of columns of the same length."""
-    columns = {
-        "questions": ("question", questions),
-        "contexts": ("documents", contexts),
-        "predicted_answers": ("answer", predicted_answers),
-        "reference_answers": ("reference", reference_answers),
-    }
-    given = {name: column for name, (_, column) in columns.items() if column is not None}
+    given: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
     for name, column in given.items():
-        if isinstance(column, str | Mapping) or not hasattr(column, "__len__"):
-            msg = f"{name} must be a list with one entry per row, got {_type(column)}"
+        if name not in _FIELDS:
+            msg = f"there is no column {name}; accepted: {', '.join(_FIELDS)}"
             raise InputFormatError(msg)
-    lengths = {name: len(column) for name, column in given.items()}
-    if len(set(lengths.values())) != 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        if isinstance(column, str | Mapping) or not hasattr(column, "__len__"):
+            _refuse(name, "a list with one entry per row", column)
+    if len({len(column) for column in given.values()}) != 1:
+        found = ", ".join(f"{name} has {len(column)}" for name, column in given.items())
         msg = f"columns must all have the same length; {found or 'no column was given'}"
         raise InputFormatError(msg)
-    rows = []
+    fields, rows = [_FIELDS[name] for name in given], []
     for number, values in enumerate(zip(*given.values(), strict=True), 1):
-        parts = {columns[name][0]: value for name, value in zip(given, values, strict=True)}
         try:
-            rows.append(read_row(parts, row_id=str(number)))
+            rows.append(read_row(dict(zip(fields, values, strict=True)), row_id=str(number)))
         except InputFormatError as exc:
             msg = f"row {number}: {exc}"
             raise InputFormatError(msg) from None
@@ -228,11 +213,8 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     for field in _DATASET_COLUMNS:
         fitting = [name for name in free if field not in found and _field_of(name) == field]
         if len(fitting) > 1:
-            msg = (
-                f"more than one column may hold the {field}: {listed(fitting)}; say which "
-                f"with columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}. "
-                f"The columns are {listed(names)}"
-            )
+            option = f"columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}"
+            msg = f"more than one column may hold the {field}: {listed(fitting)}; say {option}"
             raise InputFormatError(msg, keys=tuple(names))
         if fitting:
             found[field] = fitting[0]
@@ -270,20 +252,22 @@ def _folded(name: str) -> str:
 
 def _example_parts(example: Example) -> dict[str, Any]:
     """Name the parts of an example; documents are looked for in `extra`, outputs and inputs."""
+
+    def first(parts: Mapping[str, Any], *fields: str) -> Any:
+        return parts.get(_first_name(parts, [name for field in fields for name in COLUMNS[field]]))
+
     asked, said = _named(example.inputs, "question"), _named(example.outputs, "answer")
     given = {**asked, **said, **example.extra}
-    question = _first({**said, **asked, **example.extra}, COLUMNS["question"])
+    question = first({**said, **asked, **example.extra}, "question")
     if question is None and asked.get("messages"):  # the input of an agent
         question = read_input({"answer": "", "messages": asked["messages"]}).question
     right: Any = example.reference_outputs
     if isinstance(right, Mapping):
-        right = _first(right, (*COLUMNS["reference"], *COLUMNS["answer"]))
-    answer, documents = _first(said, COLUMNS["answer"]), _first(given, COLUMNS["documents"])
-    found = {"question": question, "answer": answer, "documents": documents}
-    return {
-        **_as_chain_output(said, found),
-        "reference": _first(given, COLUMNS["reference"]) if right is None else right,
-    }
+        right = first(right, "reference", "answer")
+    documents = first(given, "documents")
+    found = {"question": question, "answer": first(said, "answer"), "documents": documents}
+    reference = first(given, "reference") if right is None else right
+    return {**_as_chain_output(said, found), "reference": reference}
 
 
 def _named(value: object, field: str) -> dict[str, Any]:
@@ -294,10 +278,6 @@ def _named(value: object, field: str) -> dict[str, Any]:
 
 def _first_name(parts: Mapping[str, Any], names: Sequence[str]) -> str:
     return next((name for name in names if _cell(parts.get(name)) is not None), "")
-
-
-def _first(parts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return parts.get(_first_name(parts, names))
 
 
 def _cell(value: Any) -> Any:
@@ -389,10 +369,6 @@ def _documents(value: Any) -> Iterator[Document]:
 
 
 def _refuse(part: str, expected: str, value: object) -> NoReturn:
-    kind = "nothing" if value is None else _type(value)
+    kind = "nothing" if value is None else type(value).__name__
     msg = f"{part}: expected {expected}, got {kind}"
     raise InputFormatError(msg)
-
-
-def _type(value: object) -> str:
-    return type(value).__name__

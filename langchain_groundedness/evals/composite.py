@@ -10,8 +10,6 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.values import RowScore
 
-__all__ = ["DEFAULT_WEIGHTS", "CompositeScore", "dimensions"]
-
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     "source": 0.3,
     "relevance": 0.2,
@@ -59,10 +57,8 @@ class CompositeScore(CheckedOptions):
             msg = "weights must name at least one dimension, with a weight above 0"
             raise ValueError(msg)
         if unknown := sorted(set(self.minimums) - set(self.weights)):
-            msg = (
-                f"minimums names {', '.join(unknown)}, which weights does not; "
-                f"dimensions are {', '.join(self.weights)}"
-            )
+            known = ", ".join(self.weights)
+            msg = f"minimums names {', '.join(unknown)}, but the dimensions are {known}"
             raise ValueError(msg)
         return self
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -16,7 +15,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import (
     CONTEXT_RELEVANCE_PROMPT,
     RelevanceExample,
@@ -25,7 +24,6 @@ from langchain_groundedness.evals.prompts import (
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import EvidencePacker
-from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.inputs.formats import has_text
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
@@ -35,10 +33,6 @@ from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.batched import NumberedEvidence
-
-__all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
-
-_MOST_TOKENS = 100_000
 
 _RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
 
@@ -130,7 +124,7 @@ class ContextRelevanceEvaluator(Evaluator):
     threshold: float | None = Field(default=None, ge=-1.0, le=1.0)
     """Without a model: least cosine or score of what is relevant; by default 0.2 for the embedded
     verifier and 0.5 for others. Scores differ between models: look at yours first."""
-    max_tokens: int = Field(default=_MOST_TOKENS, ge=1)
+    max_tokens: int = Field(default=100_000, ge=1)
     """Most tokens of contexts in one call of the model; more take more calls, side by side."""
 
     @model_validator(mode="after")
@@ -172,19 +166,15 @@ class ContextRelevanceEvaluator(Evaluator):
     def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
         pack = RunnableLambda(self._batches, name="number_sentences")
         batches: list[NumberedEvidence] = yield ModelCall(pack, documents)
-        question_and_examples = {
-            "question": fence("question", question),
-            "examples": self._example_messages(),
-        }
         asking: dict[str, Runnable[Any, RelevantSentences]] = {
             str(place): self._sentence_chooser(batch) for place, batch in enumerate(batches)
         }
-        calls = ModelCall(RunnableParallel(asking), question_and_examples)
-        replies: dict[str, RelevantSentences] = yield calls
+        values = {"question": fence("question", question), "examples": self._example_messages()}
+        replies: dict[str, RelevantSentences] = yield ModelCall(RunnableParallel(asking), values)
         return [
             sentence
-            for place, batch in enumerate(batches)
-            for sentence in _chosen_sentences(batch, replies[str(place)])
+            for batch, reply in zip(batches, replies.values(), strict=True)
+            for sentence in _chosen_sentences(batch, reply)
         ]
 
     def _sentence_chooser(self, batch: NumberedEvidence) -> Runnable[Any, RelevantSentences]:
@@ -199,14 +189,15 @@ class ContextRelevanceEvaluator(Evaluator):
         )
 
     def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
-        number = RunnableLambda(_sentences, name="number_sentences")
-        sentences: list[_Span] = yield ModelCall(number, documents)
-        sentences += _whole_contexts(sentences, documents)
-        texts = [sentence.text(documents) for sentence in sentences]
-        if not texts:
+        number = RunnableLambda(_spans_by_context, name="number_sentences")
+        by_context: list[list[_Span]] = yield ModelCall(number, documents)
+        spans = [span for own in by_context for span in own]
+        if not spans:
             return []
+        texts = [span.text(documents) for span in spans]
         scores = yield from similarities(question, texts, self.embeddings or self.cross_encoder)
-        return _above_threshold(dict(zip(sentences, scores, strict=True)), self._threshold)
+        known = dict(zip(spans, scores, strict=True))
+        return [span for own in by_context for span in _above(own, known, self._threshold)]
 
     @property
     def _threshold(self) -> float:
@@ -246,37 +237,24 @@ class _Span(NamedTuple):
         return documents[self.document].page_content[self.start : self.end]
 
 
-class _NotShownError(GroundednessError):
-    """The model chose only sentences that it was not shown."""
-
-
-def _sentences(documents: Sequence[Document]) -> list[_Span]:
-    evidence = numbered([document.page_content for document in documents])
-    return [_Span(s.document, s.start, s.end) for s in evidence.sentences]
-
-
-def _whole_contexts(sentences: Sequence[_Span], documents: Sequence[Document]) -> list[_Span]:
-    """Give the contexts of several sentences."""
-    counts = Counter(sentence.document for sentence in sentences)
-    return [
-        _Span(place, 0, len(documents[place].page_content))
-        for place, count in counts.items()
-        if count > 1
-    ]
-
-
-def _above_threshold(scores: Mapping[_Span, float], least: float) -> list[_Span]:
-    """Return the sentences above the threshold; else the closest one of a context above it."""
-    found = []
-    for document in dict.fromkeys(sentence.document for sentence in scores):
-        own = [s for s in scores if s.document == document]
-        whole = own[-1]  # or the only sentence
-        sentences = own[:-1] or own
-        close = [sentence for sentence in sentences if scores[sentence] >= least]
-        if not close and scores[whole] >= least:
-            close = [max(sentences, key=lambda sentence: scores[sentence])]
-        found += close
+def _spans_by_context(documents: Sequence[Document]) -> list[list[_Span]]:
+    """Give the sentences of each context, and last, if they are several, the context as a whole."""
+    found: list[list[_Span]] = [[] for _ in documents]
+    for each in numbered([document.page_content for document in documents]).sentences:
+        found[each.document].append(_Span(each.document, each.start, each.end))
+    for place, spans in enumerate(found):
+        if len(spans) > 1:
+            spans.append(_Span(place, 0, len(documents[place].page_content)))
     return found
+
+
+def _above(spans: Sequence[_Span], scores: Mapping[_Span, float], least: float) -> list[_Span]:
+    """Return the sentences above the threshold; else the closest one of a context above it."""
+    sentences = spans[:-1] or spans
+    close = [sentence for sentence in sentences if scores[sentence] >= least]
+    if not close and spans and scores[spans[-1]] >= least:
+        close = [max(sentences, key=lambda sentence: scores[sentence])]
+    return close
 
 
 def _read_text(text: str) -> RelevantSentences | None:
@@ -300,7 +278,7 @@ def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list
     known = sorted(n for n in numbers if 1 <= n <= len(batch.sentences))
     if numbers and not known:
         msg = "the model chose only sentences that it was not shown"
-        raise _NotShownError(msg)
+        raise RowFailedError(msg)
     chosen = (batch.sentences[number - 1] for number in known)
     return [_Span(s.document, s.start, s.end) for s in chosen]
 
@@ -311,15 +289,13 @@ def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
         return []
     if _ONLY_NUMBERS.fullmatch(line):
         return [number for found in _RANGE.finditer(line) for number in _counted(found)]
-    said = _QUOTED.fullmatch(fold_space(line))
-    if said is None:
+    if (said := _QUOTED.fullmatch(fold_space(line))) is None:
         return None
     named = int(said[1]) if said[1] else None
-    if named is not None and not 1 <= named <= len(batch.sentences):
-        return None
-    places = range(1, len(batch.sentences) + 1) if named is None else (named,)
-    found = (n for n in places if _is_quote(said[2], fold_space(batch.sentences[n - 1].text)))
-    return [place] if (place := next(found, None)) else None
+    for number, sentence in enumerate(batch.sentences, 1):
+        if named in (None, number) and _is_quote(said[2], fold_space(sentence.text)):
+            return [number]
+    return None
 
 
 def _counted(found: re.Match[str]) -> Iterable[int]:
@@ -330,10 +306,6 @@ def _counted(found: re.Match[str]) -> Iterable[int]:
 def _is_quote(text: str, sentence: str) -> bool:
     """Tell whether a text is a sentence, or most of it."""
     return text in sentence and 2 * len(text) > len(sentence)
-
-
-class _NotMeasuredError(GroundednessError):
-    """The similarity of a text could not be measured."""
 
 
 def similarities(
@@ -351,7 +323,7 @@ def similarities(
         return (yield from _embedded_similarities(question, texts))
     if len(scores) != len(texts) or any(map(math.isnan, scores)):
         msg = "a sentence or the question has no usable embedding or score"
-        raise _NotMeasuredError(msg)
+        raise RowFailedError(msg)
     return [float(score) for score in scores]
 
 
@@ -362,6 +334,6 @@ def _embedded_similarities(question: str, texts: Sequence[str]) -> Flow[list[flo
     scores = []
     for [verdict] in replies:
         if verdict.support_probability is None:
-            raise _NotMeasuredError(verdict.reason or "the question has no word to look for")
+            raise RowFailedError(verdict.reason or "the question has no word to look for")
         scores.append(verdict.support_probability)
     return scores

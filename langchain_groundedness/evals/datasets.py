@@ -17,8 +17,6 @@ from langchain_groundedness.evals.readers import FILE_ENDINGS, Record, Records, 
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 
-__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "as_dataset", "open_dataset"]
-
 Layout: TypeAlias = Literal["rows", "claims"]
 """How records make rows. `rows`: each record is one. `claims`: some records define documents, and
 the others are claims that refer to them by `documents_id`."""
@@ -30,7 +28,7 @@ class LocatedRow(NamedTuple):
     """A row and its position."""
 
     row: EvaluationRow
-    line: int | None
+    line: int
     cells: Mapping[str, Any] | None = None
     """The original record, by column."""
 
@@ -49,14 +47,12 @@ class Outline(NamedTuple):
         """Refuse a data set without a readable row."""
         if self.rows:
             return
-        if not self.bad_rows:
-            msg = f"{name}: the data set has no rows"
-            raise InputFormatError(msg)
-        first = self.bad_rows[0]
-        where = "" if first.line is None else f"line {first.line}: "
-        rows = format_count(len(self.bad_rows))
-        msg = f"{name}: {rows}, none of which can be read; the first: {where}"
-        raise InputFormatError(msg + first.reason)
+        msg = f"{name}: the data set has no rows"
+        if self.bad_rows:
+            first, rows = self.bad_rows[0], format_count(len(self.bad_rows))
+            first_one = f"line {first.line}: {first.reason}"
+            msg = f"{name}: {rows}, none of which can be read; the first: {first_one}"
+        raise InputFormatError(msg)
 
 
 def open_dataset(
@@ -187,22 +183,20 @@ class DataSet:
                 f"no column holds the {field}, which {', '.join(needs[field])} needs"
                 for field in missing
             )
-            msg = (
-                f"{self.name}: {problems}. Say which with columns={{{missing[0]!r}: ...}}, or "
-                f"--column {missing[0]}=... The columns are {listed(self.column_names)}"
-            )
+            option = f"columns={{{missing[0]!r}: ...}}, or --column {missing[0]}=..."
+            columns = listed(self.column_names)
+            msg = f"{self.name}: {problems}. Say which with {option} The columns are {columns}"
             raise InputFormatError(msg, keys=self.column_names)
 
     def __iter__(self) -> Iterator[LocatedRow | BadRow]:
         """Read the rows, never all at once."""
-        lines: dict[str, int | None] = {}
+        lines: dict[str, int] = {}
         for found in islice(self._rows(), self.limit):
             if isinstance(found, BadRow):
                 yield found
             elif found.row.id in lines:
-                first = lines[found.row.id]
-                where = "an earlier row" if first is None else f"line {first}"
-                yield BadRow(line=found.line, id=found.row.id, reason=f"{where} has the same id")
+                reason = f"line {lines[found.row.id]} has the same id"
+                yield BadRow(line=found.line, id=found.row.id, reason=reason)
             else:
                 lines[found.row.id] = found.line
                 yield found
@@ -224,38 +218,30 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        columns = self.columns
         for part, file in zip(self.parts, _file_labels(self.parts), strict=True):
             for record in self._arranged(part.read()):
-                yield self._row(record, columns, file, is_table=part.is_table)
+                found = self._row(record, is_table=part.is_table)
+                yield found if file is None else file.applied_to(found)
 
     def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
         return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
 
-    def _row(
-        self,
-        record: Record,
-        columns: Mapping[str, str],
-        file: "_FileLabel | None",
-        *,
-        is_table: bool,
-    ) -> LocatedRow | BadRow:
-        error = record.error
-        if record.cells is not None:
-            try:
-                row = read_cells(
-                    record.cells,
-                    columns,
-                    row_id=str(record.line),
-                    separator=self.separator,
-                    is_table=is_table,
-                )
-            except InputFormatError as exc:
-                error = str(exc)
-            else:
-                row = row if file is None else file.applied_to(row)
-                return LocatedRow(row, record.line, record.cells)
-        return BadRow(line=record.line, reason=error if file is None else f"{file.name}: {error}")
+    def _row(self, record: Record, *, is_table: bool) -> LocatedRow | BadRow:
+        line, cells, error = record
+        columns = self.columns
+        if cells is None:
+            return BadRow(line=line, reason=error)
+        try:
+            row = read_cells(
+                cells,
+                columns,
+                row_id=str(line),
+                separator=self.separator,
+                is_table=is_table,
+            )
+        except InputFormatError as exc:
+            return BadRow(line=line, reason=str(exc))
+        return LocatedRow(row, line, cells)
 
 
 class _FileLabel(NamedTuple):
@@ -265,9 +251,13 @@ class _FileLabel(NamedTuple):
     prefix: str
     """Prefix of its row ids, which rows of other files may share."""
 
-    def applied_to(self, row: EvaluationRow) -> EvaluationRow:
+    def applied_to(self, found: LocatedRow | BadRow) -> LocatedRow | BadRow:
+        if isinstance(found, BadRow):
+            return found.model_copy(update={"reason": f"{self.name}: {found.reason}"})
+        row = found.row
         metadata = {"file": self.name, **row.metadata}
-        return row.model_copy(update={"id": f"{self.prefix}:{row.id}", "metadata": metadata})
+        update = {"id": f"{self.prefix}:{row.id}", "metadata": metadata}
+        return found._replace(row=row.model_copy(update=update))
 
 
 def _file_labels(parts: Sequence[Records]) -> list[_FileLabel | None]:

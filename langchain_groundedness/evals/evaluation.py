@@ -1,14 +1,16 @@
 """The state of one evaluation; `runner` and `ray_engine` execute it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
@@ -28,8 +30,6 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["Done", "Evaluation", "EvaluationOptions", "RowTask"]
-
 
 class RowTask(NamedTuple):
     """A row that is to be evaluated."""
@@ -40,6 +40,11 @@ class RowTask(NamedTuple):
     """Scores that are there already, by key."""
     before: EvaluatedRow | None = None
     """The first result of a row that is evaluated again."""
+
+    def evaluated(self, scores: Iterable[RowScore], seconds: float | None = None) -> EvaluatedRow:
+        """Join the row and its scores."""
+        row, line, _ = self.located
+        return EvaluatedRow(row=row, scores=tuple(scores), line=line, seconds=seconds)
 
 
 class Done(NamedTuple):
@@ -90,7 +95,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        self.evaluators = _require_evaluators(self.dataset, self.evaluators)
+        self.evaluators = _require_evaluators(self.evaluators)
         self.dataset = as_dataset(self.dataset, self.columns)
         cache = self.cache
         self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
@@ -259,11 +264,11 @@ class Evaluation:
     def _cached(self, located: LocatedRow) -> Mapping[str, RowScore]:
         if self._cache is None:
             return {}
-        found = {
-            key: self._cache.get(located.row, fingerprint)
+        return {
+            key: score
             for key, fingerprint in self._fingerprints.items()
+            if (score := self._cache.get(located.row, fingerprint)) is not None
         }
-        return {key: score for key, score in found.items() if score is not None}
 
     def _scored(self, job: RowTask) -> Flow[Done]:
         begun = perf_counter()
@@ -272,32 +277,62 @@ class Evaluation:
             known = job.known.get(key)
             scores.append(known or (yield ModelCall(evaluator, job.located.row)))
         seconds = perf_counter() - begun
-        row, line, _ = job.located
-        return Done(job, EvaluatedRow(row=row, scores=tuple(scores), line=line, seconds=seconds))
+        return Done(job, job.evaluated(scores, seconds))
 
 
 def _failed(row: EvaluatedRow, keys: set[str] | None = None) -> bool:
     return any(s.status == "failed" and (keys is None or s.key in keys) for s in row.scores)
 
 
-def _require_evaluators(dataset: object, given: Any) -> list[Evaluator]:
-    if isinstance(dataset, Evaluator):
-        msg = "the data set comes first, then the evaluators: evaluate(rows, evaluator)"
-        raise ConfigurationError(msg)
-    is_one = isinstance(given, Evaluator | str | Mapping) or not isinstance(given, Iterable)
-    evaluators: list[Any] = [given] if is_one else list(given)
+def _require_evaluators(given: Any) -> list[Evaluator]:
+    is_list = isinstance(given, Iterable) and not isinstance(given, Evaluator | str)
+    evaluators = list(given) if is_list else [given]
     for each in evaluators:
-        if isinstance(each, Evaluator):
-            continue
-        what = f"got {type(each).__name__}; derive a class from it"
-        if isinstance(each, str):
-            what = f"got a text; make one by name: make_metric({each[:40]!r})"
-        elif isinstance(each, type) and issubclass(each, Evaluator):
-            what = f"got its class; call it: {each.__name__}()"
-        msg = f"an Evaluator is needed, {what}"
-        raise ConfigurationError(msg)
+        if not isinstance(each, Evaluator):
+            msg = (
+                f"an Evaluator is needed, got {type(each).__name__}: call its class, or "
+                "make_metric(name), and give the data set first: evaluate(rows, evaluator)"
+            )
+            raise ConfigurationError(msg)
     keys = [each.key for each in evaluators]
     if not keys or len(set(keys)) < len(keys):
         msg = f"evaluators need different keys, and at least one is needed; got {keys}"
         raise ConfigurationError(msg)
     return evaluators
+
+
+_GRACE_SECONDS = 2.0
+"""Seconds to wait for running rows after an interruption; threads cannot be stopped."""
+
+_POLL_SECONDS = 0.5
+
+JobT = TypeVar("JobT")
+DoneT = TypeVar("DoneT")
+
+
+def run_in_threads(
+    jobs: Sequence[JobT],
+    advance: Callable[[Sequence[DoneT | Exception], int], Sequence[JobT]],
+    work: Callable[[JobT], DoneT | Exception],
+    limit: int,
+) -> None:
+    """Run these jobs, and those that `advance` returns, in threads.
+
+    `advance` records finished jobs, raises any exception among them, and returns the next ones; it
+    runs in the calling thread.
+    """
+    pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
+    running: set[Future[DoneT | Exception]] = set()
+    done: set[Future[DoneT | Exception]]
+    try:
+        while jobs or running:
+            running |= {pool.submit(work, job) for job in jobs}
+            done = set()
+            while not done:  # on Windows, a wait without a timeout cannot be interrupted
+                done, running = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
+            jobs = advance([each.result() for each in done], limit - len(running))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        done, _ = wait(running, _GRACE_SECONDS)
+        outcomes = [each.result() for each in done if not each.cancelled()]
+        advance([each for each in outcomes if not isinstance(each, Exception)], 0)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import count
 from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -38,8 +39,6 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import FrozenModel, Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "listed_ids", "metered"]
-
 _LOGGER = logging.getLogger(__name__)
 
 _ROWS_PER_CALL = 2
@@ -47,7 +46,7 @@ _ROWS_PER_CALL = 2
 
 _MAX_LISTED = 10
 
-ResultT = TypeVar("ResultT")
+ResultT = TypeVar("ResultT", bound=FrozenModel)
 
 
 class EvaluationResult(FrozenModel):
@@ -113,6 +112,10 @@ class EvaluationResult(FrozenModel):
         return tuple(type(self).model_fields)
 
 
+class RowFailedError(GroundednessError):
+    """A row cannot be scored; the message says why."""
+
+
 class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
     """Scores rows, each for itself; a row that cannot be scored says why, and has no number.
 
@@ -175,16 +178,9 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             EvaluationError: Rows failed, and `raise_on_failure` is set.
         """
         rows = read_columns(**columns)
-        scores: dict[int, RowScore] = {}
-        limit, config = self._limit(config)
-        with ProgressBar(wanted=self.progress_bar) as bar, limit.executor:
-            bar.start(self.key, len(rows))
-            for place, score in self.batch_as_completed(
-                rows, config, raise_on_failure=False, limit=limit
-            ):
-                scores[place] = score
-                bar.show(len(scores), Usage())
-        return self._summarize_rows(rows, [scores[place] for place in range(len(rows))])
+        with _Schedule(self, config, len(rows)) as schedule:
+            scores = self.batch(rows, schedule.config, raise_on_failure=False, schedule=schedule)
+        return self._summarize_rows(rows, scores)
 
     async def arun(
         self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
@@ -203,27 +199,12 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             EvaluationError: As `run`.
         """
         rows = read_columns(**columns)
-        done = 0
-        limit, config = self._limit(config)
-        rows_begun = asyncio.Semaphore(config["max_concurrency"] or 1)
-
-        async def score(row: EvaluationRow) -> RowScore:
-            nonlocal done
-            async with rows_begun:
-                found = await self.ainvoke(row, config, raise_on_failure=False, limit=limit)
-            done += 1
-            bar.show(done, Usage())
-            return found
-
-        with ProgressBar(wanted=self.progress_bar) as bar:
-            bar.start(self.key, len(rows))
-            # `abatch_as_completed` leaves rows running when the run is cancelled; a group does not.
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(score(row)) for row in rows]
-            except ExceptionGroup as errors:
-                raise errors.exceptions[0] from None
-        return self._summarize_rows(rows, [task.result() for task in tasks])
+        with _Schedule(self, config, len(rows)) as schedule:
+            # `abatch_as_completed` leaves rows running when the run is cancelled.
+            scores = await self.abatch(
+                rows, schedule.config, raise_on_failure=False, schedule=schedule
+            )
+        return self._summarize_rows(rows, scores)
 
     def __call__(
         self, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **kwargs: Any
@@ -274,36 +255,33 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
 
     @override
     def _flow(self, value: Any, /, **options: Any) -> Flow[RowScore]:
-        counters: list[UsageCounter] = []
-        error: Exception | None = None
-        try:
-            row = read_row(value)
-            if missing := [name for name in self.needs if _is_missing(row, name)]:
-                score = self._skipped(f"the row has no {' and no '.join(missing)}")
-            else:
-                score = yield from metered(self._score(row), counters, options.get("limit"))
-        except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row, so the caller must see it
-        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            score = self._failed(str(exc) if isinstance(exc, GroundednessError) else cause(exc))
-            error = exc
-        usage = add_usage(*(counter.usage for counter in counters))
-        score = score.model_copy(update={"usage": usage})
+        errors: list[Exception] = []
+
+        def failed(error: Exception, why: str) -> RowScore:
+            errors.append(error)
+            return self._failed(why)
+
+        schedule: _Schedule | None = options.get("schedule")
+        score = yield from guarded(self._read_and_scored(value), failed, schedule)
         if options.get("raise_on_failure", self.raise_on_failure) and score.status == "failed":
             msg = f"{self.key}: the row failed: {score.reason}"
-            raise EvaluationError(msg, result=EvaluationResult.of(self.key, [score])) from error
+            result = EvaluationResult.of(self.key, [score])
+            raise EvaluationError(msg, result=result) from next(iter(errors), None)
+        if schedule is not None:
+            schedule.row_is_done()
         return score
+
+    def _read_and_scored(self, value: Any) -> Flow[RowScore]:
+        row = read_row(value)
+        if missing := [name for name in self.needs if _is_missing(row, name)]:
+            return self._skipped(f"the row has no {' and no '.join(missing)}")
+        return (yield from self._score(row))
 
     def _bounded(self, config: Any) -> Any:
         if isinstance(config, list):
             return [self._bounded(each) for each in config]
         given = dict(config or {})
         return {**given, "max_concurrency": given.get("max_concurrency") or self.max_concurrency}
-
-    def _limit(self, config: RunnableConfig | None) -> tuple["_CallLimit", RunnableConfig]:
-        """Return the call limit of a run, and a config that starts enough rows for it."""
-        limit = _CallLimit(self._bounded(config)["max_concurrency"])
-        return limit, {**(config or {}), "max_concurrency": _ROWS_PER_CALL * limit.calls}
 
     def _summarize_rows(
         self, rows: Sequence[EvaluationRow], scores: Sequence[RowScore]
@@ -319,34 +297,69 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         return result
 
 
-expand_options(Evaluator.run, read_columns)
-expand_options(Evaluator.arun, read_columns)
+expand_options(Evaluator.run)
+expand_options(Evaluator.arun)
 
 
-class _CallLimit:
-    """Limits the concurrent calls of a run, first come, first served.
+class _Schedule:
+    """Limits the concurrent calls of a run, first come, first served, and shows its progress.
 
     A limit on rows would be slower: 20 rows of two calls, 16 at a time, would take four rounds
     instead of three.
     """
 
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
+    def __init__(self, evaluator: Evaluator, config: RunnableConfig | None, rows: int) -> None:
+        self.calls: int = (config or {}).get("max_concurrency") or evaluator.max_concurrency
+        self.config = RunnableConfig(
+            **{**(config or {}), "max_concurrency": _ROWS_PER_CALL * self.calls}
+        )
         # Threads of an executor take calls in order; a semaphore of threads would prefer the row
         # that has just made a call.
-        self.executor = ContextThreadPoolExecutor(calls)
-        self.semaphore = asyncio.Semaphore(calls)
+        self.executor = ContextThreadPoolExecutor(self.calls)
+        self.semaphore = asyncio.Semaphore(self.calls)
+        self.is_over = False
+        self._bar = ProgressBar(wanted=evaluator.progress_bar)
+        self._bar.start(evaluator.key, rows)
+        self._done = count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        self.executor.shutdown()
+        self._bar.stop()
+
+    def row_is_done(self) -> None:
+        self._bar.show(next(self._done), Usage())
 
 
-def metered(
-    flow: Flow[ResultT], counters: list[UsageCounter], limit: _CallLimit | None = None
+def guarded(
+    flow: Flow[ResultT],
+    failed: Callable[[Exception, str], ResultT],
+    schedule: _Schedule | None = None,
 ) -> Flow[ResultT]:
-    """Record the usage of a flow's calls, and make them within a limit."""
+    """Run the flow of a row, and record its usage; an error becomes a result."""
+    counters: list[UsageCounter] = []
+    try:
+        found = yield from _metered(flow, counters, schedule)
+    except (ConfigurationError, MissingDependencyError):
+        raise  # a broken installation fails every row, so the caller must see it
+    except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
+        found = failed(exc, str(exc) if isinstance(exc, GroundednessError) else cause(exc))
+    usage = add_usage(*(counter.usage for counter in counters))
+    return found.model_copy(update={"usage": usage})
+
+
+def _metered(
+    flow: Flow[ResultT], counters: list[UsageCounter], schedule: _Schedule | None
+) -> Flow[ResultT]:
+    """Record the usage of a flow's calls, and make them on a schedule."""
     try:
         call = next(flow)
         while True:
             try:
-                reply = yield ModelCall(_MeteredCall(call, counters, limit), call.input)
+                reply = yield ModelCall(_MeteredCall(call, counters, schedule), call.input)
             except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
                 call = flow.throw(exc)
             else:
@@ -356,30 +369,32 @@ def metered(
 
 
 class _MeteredCall(Runnable[Any, Any]):
-    """A call whose usage is recorded; its timeout starts when the limit admits it."""
+    """A call whose usage is recorded; its timeout starts when the schedule admits it."""
 
     def __init__(
-        self, call: ModelCall, counters: list[UsageCounter], limit: _CallLimit | None
+        self, call: ModelCall, counters: list[UsageCounter], schedule: _Schedule | None
     ) -> None:
         self._call = call
         self._counters = counters
-        self._limit = limit
+        self._schedule = schedule
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         timed = partial(call_with_timeout, self._call.seconds, self._bound("invoke", config))
-        return timed() if self._limit is None else self._limit.executor.submit(timed).result()
+        return timed() if self._schedule is None else self._schedule.executor.submit(timed).result()
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        async with nullcontext() if self._limit is None else self._limit.semaphore:
+        async with nullcontext() if self._schedule is None else self._schedule.semaphore:
+            if self._schedule is not None and self._schedule.is_over:
+                raise asyncio.CancelledError  # another row has ended the run
             return await acall_with_timeout(self._call.seconds, self._bound("ainvoke", config))
 
     def _bound(self, method: str, config: RunnableConfig | None) -> Callable[[], Any]:
         config, counter = counted(config or {})
         self._counters.append(counter)
-        if self._limit is not None:
-            config["max_concurrency"] = self._limit.calls
+        if self._schedule is not None:
+            config["max_concurrency"] = self._schedule.calls
         return self._call.bound(method, config)
 
 

@@ -16,8 +16,6 @@ from pydantic import BaseModel
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.llm.chat_models import MODEL_NAMES, model_name
 
-__all__ = ["describe", "digest"]
-
 _SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
 _NEUTRAL_OPTIONS = frozenset(
     """
@@ -60,18 +58,14 @@ def _object(value: Any) -> Any:
         return digest(value.model_dump_json(serialize_as_any=True, fallback=repr))
     if isinstance(value, RunnableBindingBase):
         bound = describe(value.bound)
+        if not isinstance(bound, dict):
+            return bound
         given = {key: value.kwargs[key] for key in _SAMPLING if key in value.kwargs}
-        rest = {key: each for key, each in value.kwargs.items() if key not in given}
-        return (
-            {**bound, **given, **_options_digest("bound", rest)}
-            if isinstance(bound, dict)
-            else bound
-        )
+        return bound | given | _options_digest("bound", value.kwargs)
     named = value if hasattr(value, "__qualname__") else type(value)
     described: dict[str, Any] = {"class": f"{named.__module__}.{named.__qualname__}"}
-    if isinstance(value, CheckedOptions) or (
-        isinstance(value, BaseModel) and type(value).__module__.startswith("langchain_groundedness")
-    ):
+    is_ours = type(value).__module__.startswith("langchain_groundedness")
+    if isinstance(value, CheckedOptions) or (isinstance(value, BaseModel) and is_ours):
         fields = (name for name in type(value).model_fields if name not in _NEUTRAL_OPTIONS)
         return described | {name: describe(getattr(value, name)) for name in fields}
     if parts := _parts(value):

@@ -2,18 +2,17 @@
 
 import math
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import (
     ANSWER_QUALITY_PROMPT,
     ANSWER_RELEVANCY_PROMPT,
@@ -24,18 +23,10 @@ from langchain_groundedness.evals.prompts import (
 )
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
-from langchain_groundedness.exceptions import GroundednessError
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
+from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
-
-__all__ = [
-    "QUALITY_DIMENSIONS",
-    "AnswerQualityEvaluator",
-    "AnswerRelevancyEvaluator",
-    "RubricEvaluator",
-]
 
 QUALITY_DIMENSIONS = ("relevance", "correctness", "completeness")
 """What an answer is judged by, each from 0 to 1."""
@@ -122,9 +113,7 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         parts = _row_parts(row, max_tokens=self.max_tokens)
         if not parts["evidence"] and not parts["reference"]:
-            return self._skipped(
-                "the row has no documents and no reference to judge correctness by"
-            )
+            return self._skipped("the row has no documents or reference to judge correctness by")
         reply = yield from self._ask("judge_answer_quality", QualityScores, parts, _out_of_range)
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
         told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
@@ -193,7 +182,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
         rows = unit_rows(vectors, texts=len(texts))
         if np.isnan(rows).any():
             msg = "the embedding of a question is zero or not a number"
-            raise VectorsError(msg)
+            raise RowFailedError(msg)
         # Rounding errors may exceed 1.
         details["similarities"] = [max(-1.0, min(1.0, c)) for c in (rows[1:] @ rows[0]).tolist()]
         mean = math.fsum(max(0.0, c) for c in details["similarities"]) / len(generated)
@@ -272,28 +261,17 @@ class RubricEvaluator(_JudgingEvaluator):
         return None if reply.score in self.rubric else "its score is no level of the rubric"
 
 
-class _TooLongError(GroundednessError):
-    """The documents do not fit into one call."""
-
-
 def _row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:
     """Give the variables of a prompt that shows a whole row."""
+    texts = [each.page_content for each in row.documents or () if each.page_content.strip()]
+    tokens = sum(map(approximate_tokens, texts))
+    if tokens > max_tokens:
+        msg = f"the documents have about {tokens} tokens, all for one call: raise max_tokens"
+        raise RowFailedError(msg)
+    joined = "\n\n".join(texts)
     return {
-        "evidence": _evidence_part(row.documents or (), max_tokens=max_tokens),
+        "evidence": f"{fence('evidence', joined)}\n" if texts else "",
         "reference": f"{fence('reference', row.reference)}\n" if row.reference else "",
         "question": question_part(row.question),
         "answer": fence("answer", row.answer or ""),
     }
-
-
-def _evidence_part(documents: Sequence[Document], *, max_tokens: int) -> str:
-    texts = [document.page_content for document in documents if document.page_content.strip()]
-    tokens = sum(map(approximate_tokens, texts))
-    if tokens > max_tokens:
-        msg = (
-            f"the documents have about {tokens} tokens and max_tokens is {max_tokens}: raise "
-            "max_tokens; all documents are judged in one call, and none is cut"
-        )
-        raise _TooLongError(msg)
-    joined = "\n\n".join(texts)
-    return f"{fence('evidence', joined)}\n" if texts else ""

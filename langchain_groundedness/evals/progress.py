@@ -1,13 +1,10 @@
 """A progress bar on stderr, if that is a terminal: rate, time left, tokens, cost."""
 
 import sys
-from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.types import Usage
-
-__all__ = ["Price", "ProgressBar", "spending"]
 
 _MILLION = 1_000_000
 
@@ -50,15 +47,17 @@ class ProgressBar:
         """Show the bar."""
         if not self._shown:
             return
-        rich: Any = import_module("rich.progress")
-        self._bar = rich.Progress(
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TextColumn("{task.fields[rate]}", markup=False),
-            rich.TimeRemainingColumn(),
-            rich.TextColumn("{task.fields[spent]}", markup=False),
-            console=rich.Console(stderr=True),
+        from rich import progress  # noqa: PLC0415  (slow to import)
+        from rich.console import Console  # noqa: PLC0415  (same)
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}", markup=False),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[spent]}", markup=False),
+            console=Console(stderr=True),
         )
         self._done_before = done
         self._bar.add_task(title, total=total, completed=done, rate="", spent="")
@@ -84,11 +83,9 @@ def spending(usage: Usage, price: Price | None) -> str:
     """Say how many calls were made, and what they cost."""
     if not usage.model_calls:
         return ""
-    parts = [f"{format_count(usage.model_calls, 'call')}"]
-    if usage.input_tokens is None and usage.output_tokens is None:
-        parts.append("no tokens counted")
-    else:
+    parts = [format_count(usage.model_calls, "call"), "no tokens counted"]
+    if usage.input_tokens is not None or usage.output_tokens is not None:
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        parts.append(format_count(tokens, "token"))
+        parts[1] = format_count(tokens, "token")
     paid = None if price is None else price.of(usage)
     return ", ".join(parts if paid is None else [*parts, f"cost {paid:.4g}"])

@@ -25,21 +25,6 @@ from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
 from langchain_groundedness.verification.batched import NumberedEvidence
 
-__all__ = [
-    "ANSWER_QUALITY_PROMPT",
-    "ANSWER_RELEVANCY_PROMPT",
-    "CONTEXT_RELEVANCE_PROMPT",
-    "FEW_SHOT_VERIFICATION_PROMPT",
-    "RUBRIC_PROMPT",
-    "AnsweredQuestions",
-    "FaithfulnessExample",
-    "QualityScores",
-    "RelevanceExample",
-    "RelevantSentences",
-    "RubricScore",
-    "numbered",
-]
-
 
 class RelevantSentences(ReplySchema):
     """The sentences that are needed to answer the question."""
@@ -148,10 +133,10 @@ class _FaithfulnessOutputs(FrozenModel):
 
     @model_validator(mode="after")
     def _of_one_length(self) -> Self:
-        if len(self.statements) != len(self.statement_scores):
+        statements, scores = len(self.statements), len(self.statement_scores)
+        if statements != scores:
             msg = (
-                f"statements has {len(self.statements)} entries and statement_scores "
-                f"{len(self.statement_scores)}; give one score, 0 or 1, per statement"
+                f"statements has {statements} entries and statement_scores {scores}: give one each"
             )
             raise ValueError(msg)
         return self
@@ -212,26 +197,27 @@ class RelevanceExample(FrozenModel):
 
     @model_validator(mode="after")
     def _verbatim(self) -> Self:
-        for place, statement in enumerate(self.outputs.relevant_statements):
-            if not _places(statement, numbered(self.inputs.contexts)):
-                msg = (
-                    f"outputs.relevant_statements[{place}] is in none of inputs.contexts; "
-                    "statements are sentences of the contexts, word for word"
-                )
+        for place, chosen in enumerate(self._chosen(numbered(self.inputs.contexts))):
+            if not chosen:
+                msg = f"outputs.relevant_statements[{place}] is no sentence of inputs.contexts"
                 raise ValueError(msg)
         return self
 
     def messages(self) -> list[BaseMessage]:
         """Show the example as `prompts.CONTEXT_RELEVANCE_PROMPT` asks it."""
         evidence = numbered(self.inputs.contexts)
-        chosen = {
-            number
-            for statement in self.outputs.relevant_statements
-            for number in _places(statement, evidence)
-        }
+        chosen = sorted({number for each in self._chosen(evidence) for number in each})
         return [
             HumanMessage(f"{evidence.shown}\n{fence('question', self.inputs.questions)}"),
-            AIMessage("\n".join(map(str, sorted(chosen))) or "none"),
+            AIMessage("\n".join(map(str, chosen)) or "none"),
+        ]
+
+    def _chosen(self, evidence: NumberedEvidence) -> list[list[int]]:
+        """Give for each statement the sentences that contain it or make it up, by number."""
+        sentences = [fold_space(sentence.text) for sentence in evidence.sentences]
+        return [
+            [n for n, text in enumerate(sentences, 1) if statement in text or text in statement]
+            for statement in map(fold_space, self.outputs.relevant_statements)
         ]
 
 
@@ -243,13 +229,3 @@ def numbered(contexts: Sequence[str]) -> NumberedEvidence:
         if text.strip()
     )
     return NumberedEvidence.of(EvidenceBatch(passages=passages, tokens=0))
-
-
-def _places(statement: str, evidence: NumberedEvidence) -> list[int]:
-    """Return the numbers of the sentences that contain a statement or make it up."""
-    return [
-        number
-        for number, sentence in enumerate(evidence.sentences, 1)
-        if fold_space(statement) in fold_space(sentence.text)
-        or fold_space(sentence.text) in fold_space(statement)
-    ]

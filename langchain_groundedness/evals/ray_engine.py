@@ -11,14 +11,15 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from langchain_core.load import dumpd, load
 from langchain_core.load.load import ALL_SERIALIZABLE_MAPPINGS
@@ -26,8 +27,8 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
 from langchain_groundedness._runtime.options import require_one_of, require_positive
-from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask
-from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
+from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask, run_in_threads
+from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -37,16 +38,14 @@ from langchain_groundedness.exceptions import (
     require,
 )
 
-__all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
-
-_TASKS_PER_THREAD = 2
-"""Tasks in flight per worker thread: one runs, one is queued."""
-
 _ROWS_PER_TASK = 8
 """Most rows per task; a task costs some tenths of a millisecond in Ray."""
 
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
+
+
+Outcomes: TypeAlias = list[Done | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +67,7 @@ class RayEngine:
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self.workers * self.max_concurrency * _TASKS_PER_THREAD * _ROWS_PER_TASK
+        return self.workers * self.max_concurrency * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -88,7 +87,45 @@ class RayEngine:
             for _ in range(self.workers):
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
-            _Dispatch(ray, workers * self.max_concurrency * _TASKS_PER_THREAD, evaluation).run(jobs)
+            free = deque(workers * self.max_concurrency)
+            self._evaluate(evaluation, jobs, partial(_evaluated_by_worker, ray, free))
+
+    def _evaluate(
+        self,
+        evaluation: Evaluation,
+        jobs: Sequence[RowTask],
+        work: Callable[[Sequence[RowTask]], Outcomes],
+    ) -> None:
+        """Evaluate these rows and all that follow; those whose workers died too often, alone."""
+        lost: list[RowTask] = []
+
+        def advance(outcomes: Sequence[Outcomes | Exception], count: int) -> list[list[RowTask]]:
+            found = [each for part in outcomes if isinstance(part, list) for each in part]
+            lost.extend(each.job for each in found if isinstance(each, _WorkerDiedError))
+            known = [each for each in found if not isinstance(each, _WorkerDiedError)]
+            return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
+
+        threads = self.workers * self.max_concurrency
+        run_in_threads(_parts(jobs, threads), advance, work, threads)
+        for job in lost:
+            [outcome] = work([job])
+            if isinstance(outcome, _WorkerDiedError):
+                outcome = Done(job, job.evaluated(_failed_scores(job, evaluation.evaluators)))
+            evaluation.advance([outcome], 0)
+
+
+def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
+    """Spread rows over tasks."""
+    tasks = min(len(jobs), most)
+    return [list(jobs[number::tasks]) for number in range(tasks)]
+
+
+def _failed_scores(job: RowTask, evaluators: Sequence[Evaluator]) -> Iterator[RowScore]:
+    reason = (
+        f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
+    )
+    for each in evaluators:
+        yield job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
 
 
 def make_engine(
@@ -106,107 +143,66 @@ def make_engine(
     return None
 
 
-class _Dispatch:
-    """Sends rows to workers, and takes their scores."""
+class _WorkerDiedError(Exception):
+    """A worker died as often as a row may be retried."""
 
-    def __init__(self, ray: Any, slots: Sequence[Any], evaluation: Evaluation) -> None:
-        self._ray = ray
-        self._free = deque(slots)  # the worker of each task that may be sent
-        self._evaluation = evaluation
-        self._in_flight: dict[Any, tuple[Sequence[RowTask], Any]] = {}
+    def __init__(self, job: RowTask) -> None:
+        super().__init__()
+        self.job = job
 
-    def run(self, jobs: Sequence[RowTask]) -> None:
-        """Evaluate these rows and all that follow."""
-        lost: list[RowTask] = []
-        while jobs or self._in_flight:
-            tasks = min(len(jobs), len(self._free))
-            for number in range(tasks):
-                self._send(jobs[number::tasks])
-            received = self._receive()
-            lost += [job for job, outcome in received if outcome is None]
-            outcomes = [outcome for _, outcome in received if outcome is not None]
-            jobs = self._evaluation.advance(outcomes, len(self._free) * _ROWS_PER_TASK)
-        for job in lost:
-            self._send([job])
-            [(_, outcome)] = self._receive()
-            self._evaluation.advance([outcome or self._failed(job)], 0)
 
-    def _send(self, jobs: Sequence[RowTask]) -> None:
-        worker = self._free.popleft()
-        sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
-        self._in_flight[worker.evaluate.remote(sent)] = jobs, worker
-
-    def _receive(self) -> list[tuple[RowTask, Done | Exception | None]]:
-        """Wait for rows; the outcome of one is `None` if its worker has died too often."""
-        waiting = list(self._in_flight)
-        self._ray.wait(waiting, num_returns=1)
-        ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
-        return [each for answer in ready for each in self._outcomes(answer)]
-
-    def _outcomes(self, answer: Any) -> Iterator[tuple[RowTask, Done | Exception | None]]:
-        jobs, worker = self._in_flight.pop(answer)
-        self._free.append(worker)
-        try:
-            answers = self._ray.get(answer)
-        except self._ray.exceptions.RayActorError:
-            yield from ((job, None) for job in jobs)
-        except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-            in_flight = [*jobs, *(job for jobs, _ in self._in_flight.values() for job in jobs)]
-            ids = tuple(job.located.row.id for job in in_flight)
-            msg = (
-                f"Ray gave up ({type(exc).__name__}) while {len(ids)} rows were in flight "
-                f"({listed_ids(ids)}). What is done is in the journal, if there is one: the run "
-                "can be resumed"
-            )
-            yield jobs[0], EvaluationError(msg, row_ids=ids, result=None)
-        else:
-            for job, (row, fault) in zip(jobs, answers, strict=True):
-                yield job, ConfigurationError(fault) if row is None else Done(job, row)
-
-    def _failed(self, job: RowTask) -> Done:
-        reason = (
-            f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
-        )
-        scores = tuple(
-            job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
-            for each in self._evaluation.evaluators
-        )
-        return Done(job, EvaluatedRow(row=job.located.row, scores=scores, line=job.located.line))
+def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) -> Outcomes:
+    """Have rows evaluated by a free worker, and wait for their scores."""
+    worker = free.popleft()
+    sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
+    try:
+        answers = ray.get(worker.evaluate.remote(sent))
+    except ray.exceptions.RayActorError:
+        return [_WorkerDiedError(job) for job in jobs]
+    except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
+        ids = tuple(job.located.row.id for job in jobs)
+        why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
+        msg = f"{why}: with a journal, the run can be resumed"
+        return [EvaluationError(msg, row_ids=ids, result=None)]
+    finally:
+        free.append(worker)
+    return [
+        ConfigurationError(found) if isinstance(found, str) else Done(job, found)
+        for job, found in zip(jobs, answers, strict=True)
+    ]
 
 
 class RowWorker:
     """Evaluates rows in a process of its own; an actor of Ray."""
 
     def __init__(self, evaluators: Sequence["SerializedEvaluator"], config: RunnableConfig) -> None:
-        """Make the evaluators; an error comes with the first row, or Ray would retry forever."""
-        self._fault: str | None = None
-        try:
-            self._evaluation = Evaluation(
-                [], [each.restore() for each in evaluators], config=config
-            )
-        except ConfigurationError as exc:
-            self._fault = str(exc)
+        """Keep the options: what fails here, Ray would retry forever."""
+        self._evaluators = evaluators
+        self._config = config
 
-    def evaluate(self, jobs: Sequence[RowTask]) -> list[tuple[EvaluatedRow | None, str]]:
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        evaluators = [each.restore() for each in self._evaluators]
+        return Evaluation([], evaluators, config=self._config)
+
+    def evaluate(self, jobs: Sequence[RowTask]) -> list[EvaluatedRow | str]:
         """Return each row with its scores, or why the run cannot continue."""
-        return [self._evaluated(job) for job in jobs]
+        return list(map(self._evaluated, jobs))
 
-    def _evaluated(self, job: RowTask) -> tuple[EvaluatedRow | None, str]:
-        if self._fault is not None:
-            return None, self._fault
-        found = self._evaluation.work(job)
+    def _evaluated(self, job: RowTask) -> EvaluatedRow | str:
+        try:
+            found = self._evaluation.work(job)
+        except ConfigurationError as exc:
+            found = exc
         if isinstance(found, Done):
-            return found.row, ""
-        return None, str(found) if isinstance(found, GroundednessError) else cause(found)
+            return found.row
+        return str(found) if isinstance(found, GroundednessError) else cause(found)
 
 
 def _plain_config(config: RunnableConfig) -> RunnableConfig:
     """Return the parts of a config that are valid on another machine."""
     if config.get("callbacks"):
-        msg = (
-            "callbacks work only in this process, and Ray evaluates rows in others: omit them,  "
-            "or use engine='local'"
-        )
+        msg = "callbacks work only in this process: omit them, or use engine='local'"
         raise ConfigurationError(msg)
     return RunnableConfig(
         tags=list(config.get("tags") or ()), metadata=dict(config.get("metadata") or {})
@@ -226,11 +222,9 @@ class SerializedEvaluator(NamedTuple):
     def of(cls, evaluator: Evaluator) -> Self:
         """Serialize an evaluator; one that must be pickled may hold no key."""
         fingerprint, data = evaluator.fingerprint(), dumpd(evaluator)
-        try:
+        with suppress(Exception):  # not all can be written so; there is another way
             if _loaded(data).fingerprint() == fingerprint:
                 return cls(data, None, fingerprint)
-        except Exception:  # noqa: BLE001, S110  (not all can be written so; there is another way)
-            pass
         _require_picklable(evaluator)
         return cls(None, evaluator, fingerprint)
 
@@ -246,26 +240,18 @@ class SerializedEvaluator(NamedTuple):
             )
             raise ConfigurationError(msg) from None  # the cause may quote options
         if evaluator.fingerprint() != self.fingerprint:
-            msg = (
-                f"{evaluator.key}: the evaluator differs on the worker; is the "
-                "same version of each package installed there?"
-            )
+            msg = f"{evaluator.key} differs on the worker; has it the same version of each package?"
             raise ConfigurationError(msg)
         return evaluator
 
 
 def _loaded(data: Any) -> Evaluator:
     classes = [_class(path) for path in sorted(set(_class_paths(data)))]
-    found = load(
-        data,
-        allowed_objects=classes,
-        valid_namespaces=sorted({each.__module__.partition(".")[0] for each in classes}),
-        secrets_from_env=True,
+    namespaces = sorted({each.__module__.partition(".")[0] for each in classes})
+    evaluator: Evaluator = load(
+        data, allowed_objects=classes, valid_namespaces=namespaces, secrets_from_env=True
     )
-    if not isinstance(found, Evaluator):
-        msg = f"expected an Evaluator, got {type(found).__name__}"
-        raise TypeError(msg)
-    return found
+    return evaluator
 
 
 def _class_paths(data: Any) -> Iterator[tuple[str, ...]]:
@@ -335,11 +321,9 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
     """Connect to a cluster; one started here ends with the context and leaves no files."""
     with ExitStack() as stack:
         if address is None:
-            import_path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-            unset = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
-            for name, value in {**unset, "PYTHONPATH": import_path}.items():
-                stack.callback(_set_variable, name, os.environ.get(name))
-                _set_variable(name, value)
+            stack.callback(_restore_environment, dict(os.environ))
+            path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+            os.environ.update({**_ENVIRONMENT, **os.environ, "PYTHONPATH": path})
         ray: Any = require("ray", extra="ray")
         if ray.is_initialized():
             yield ray
@@ -350,8 +334,9 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         if address is None:
             is_long = len(gettempdir()) > _LONGEST_TEMP_PATH and _SHORT_TEMP.is_dir()
             folder = TemporaryDirectory(
-                prefix="groundedness-ray-",
-                dir=_SHORT_TEMP if is_long else None,
+                "",
+                "groundedness-ray-",
+                _SHORT_TEMP if is_long else None,
                 ignore_cleanup_errors=True,
             )
             options = {
@@ -366,17 +351,16 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ValueError, RuntimeError) as exc:
-            where = "on this machine" if address is None else f"at {address}"
             msg = (
-                f"no Ray cluster {where} ({type(exc).__name__}); start one with `ray start --head`,"
-                " or leave out the address to have one for this run"
+                f"no Ray cluster at {options['address']} ({type(exc).__name__}); start one with "
+                "`ray start --head`, or leave out the address to have one for this run"
             )
             raise ConfigurationError(msg) from exc
         yield ray
 
 
-def _set_variable(name: str, value: str | None) -> None:
-    if value is None:
+def _restore_environment(before: Mapping[str, str]) -> None:
+    for name in (*_ENVIRONMENT, "PYTHONPATH"):
         os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
+        if name in before:
+            os.environ[name] = before[name]

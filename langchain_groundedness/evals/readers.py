@@ -24,17 +24,6 @@ from langchain_groundedness.exceptions import (
     require,
 )
 
-__all__ = [
-    "FILE_ENDINGS",
-    "LONGEST_LINE",
-    "Record",
-    "Records",
-    "file_error",
-    "listed",
-    "open_filesystem",
-    "open_records",
-]
-
 FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 LONGEST_LINE = 64 << 20
@@ -57,7 +46,7 @@ _DELIMITERS = ",;\t"
 class Record(NamedTuple):
     """One entry of a data set."""
 
-    line: int | None
+    line: int
     """Its first line in the file, or its number among the entries; counted from 1."""
     cells: Mapping[str, Any] | None
     """What it holds, by column; `None` if it cannot be read."""
@@ -84,9 +73,9 @@ def open_records(source: Any) -> list[Records]:
     if (table := _open_table(source, kind)) is not None:
         return [table]
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        accepted = "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
         msg = (
-            f"cannot read a data set from a value of type {type(source).__name__}; accepted are "
-            "paths, DataFrames, splits of Hugging Face `datasets`, and lists of mappings"
+            f"cannot read a data set from a value of type {type(source).__name__}: give {accepted}"
         )
         raise InputFormatError(msg)
     given = list(source)
@@ -96,18 +85,20 @@ def open_records(source: Any) -> list[Records]:
 
 
 def _open_table(source: Any, kind: str) -> Records | None:
-    for to_list in ("to_pylist", "to_dicts"):  # tables of pyarrow and polars
-        if hasattr(source, to_list):
-            return Records(kind, partial(_numbered, getattr(source, to_list)()))
-    if hasattr(source, "itertuples") and hasattr(source, "columns"):
-        return Records("a pandas DataFrame", partial(_frame_records, source), is_table=True)
+    if hasattr(source, "to_pylist"):  # of pyarrow
+        return Records(kind, lambda: _numbered(source.to_pylist()))
+    if hasattr(source, "to_dicts"):  # of polars
+        return Records(kind, lambda: _numbered(source.to_dicts()))
+    if hasattr(source, "itertuples"):
+        rows = partial(source.to_dict, "records")
+        return Records("a pandas DataFrame", lambda: _numbered(rows()), is_table=True)
     if hasattr(source, "column_names"):
         split = _only_split(source)
         return Records("a Hugging Face data set", lambda: _numbered(split), is_table=True)
     if isinstance(source, Mapping) and source and _has_columns(source):
         cells = zip(*source.values(), strict=True)
-        rows = [dict(zip(map(str, source), row, strict=True)) for row in cells]
-        return Records("a dict of columns", partial(_numbered, rows))
+        rows_given = [dict(zip(source, row, strict=True)) for row in cells]
+        return Records("a dict of columns", partial(_numbered, rows_given))
     return None
 
 
@@ -145,19 +136,13 @@ def _numbered(values: Iterable[Any]) -> Iterator[Record]:
 
 
 def _record(value: Any, number: int) -> Record:
+    if isinstance(value, BaseModel):
+        value = dict(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
         return Record(number, {str(key): cell for key, cell in value.items()})
-    if isinstance(value, BaseModel):
-        return Record(number, dict(value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return Record(number, {each.name: getattr(value, each.name) for each in fields(value)})
     return Record(number, None, f"expected an object (a mapping), got {type(value).__name__}")
-
-
-def _frame_records(frame: Any) -> Iterator[Record]:
-    columns = tuple(map(str, frame.columns))
-    rows = frame.itertuples(index=False, name=None)
-    return _numbered(dict(zip(columns, row, strict=True)) for row in rows)
 
 
 def _only_split(dataset: Any) -> Any:
@@ -195,15 +180,15 @@ def _ending(path: Path) -> str:
 
 
 def _file_records(path: Path) -> Records:
-    ending = _ending(path)
-    if ending in {".jsonl", ".ndjson"}:
-        return Records(str(path), partial(_read_json_lines, path))
-    if ending == ".json":
-        return Records(str(path), partial(_read_json, path))
-    if ending in {".csv", ".tsv"}:
-        return Records(str(path), partial(_read_csv, path), is_table=True)
-    if ending == ".parquet":
-        return _parquet_records(str(path), partial(path.open, "rb"), str(path))
+    match _ending(path):
+        case ".jsonl" | ".ndjson":
+            return Records(str(path), partial(_read_json_lines, path))
+        case ".json":
+            return Records(str(path), partial(_read_json, path))
+        case ".csv" | ".tsv":
+            return Records(str(path), partial(_read_csv, path), is_table=True)
+        case ".parquet":
+            return _parquet_records(str(path), partial(path.open, "rb"), str(path))
     msg = f"{path}: unknown kind of file; its name must end in {', '.join(FILE_ENDINGS)}, or .gz"
     raise InputFormatError(msg)
 
@@ -220,17 +205,15 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 def _read_json_lines(path: Path) -> Iterator[Record]:
     """Read one JSON object per line, never all at once."""
     with _opened(path) as file:
-        number = 0
-        while line := file.readline(LONGEST_LINE + 1):
-            number += 1
+        lines = iter(partial(file.readline, LONGEST_LINE + 1), b"")
+        for number, line in enumerate(lines, 1):
             if len(line) > LONGEST_LINE:
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(LONGEST_LINE)
+                rest = line
+                while rest and not rest.endswith(b"\n"):
+                    rest = file.readline(LONGEST_LINE)
                 yield Record(number, None, _TOO_LONG)
-                continue
-            line = line.removeprefix(_BOM) if number == 1 else line
-            if line.strip():
-                yield _json_record(line, number)
+            elif line.strip():
+                yield _json_record(line.removeprefix(_BOM) if number == 1 else line, number)
 
 
 def _json_record(line: bytes, number: int) -> Record:
@@ -272,17 +255,15 @@ def _read_csv(path: Path) -> Iterator[Record]:
     with _opened(path) as file:
         # Invalid UTF-8 becomes lone surrogates, which make their row a bad row.
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        counter = _CsvLines(path, text)
-        lines = iter(counter)
+        row = _CsvRow(path, text)
+        lines = iter(row)
         first = next(lines, "")
         delimiter = max(_DELIMITERS, key=first.count)
-        columns = _csv_columns(
-            path, csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-        )
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        columns = _csv_columns(path, rows)
         while True:
-            begin = counter.number + 1
-            counter.row_length = 0
+            begin = row.begin = rows.line_num + 1
+            row.length = 0
             try:
                 cells = next(rows, None)
             except csv.Error as exc:
@@ -321,23 +302,21 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
     return columns
 
 
-class _CsvLines:
-    """The lines of a CSV file, with a limit per row: an open quote would take all of them."""
+class _CsvRow:
+    """Gives lines of a CSV file, up to a limit per row: an open quote would take all of them."""
 
     def __init__(self, path: Path, text: IO[str]) -> None:
         self._path = path
         self._text = text
-        self.number = 0
-        self.row_length = 0
+        self.begin = 1
+        self.length = 0
 
     def __iter__(self) -> Iterator[str]:
-        while line := self._text.readline(LONGEST_LINE + 1):
-            self.number += 1
-            self.row_length += len(line)
-            is_long = len(line) > LONGEST_LINE
-            limit = LONGEST_LINE if is_long else _LONGEST_LINES_PER_ROW * LONGEST_LINE
-            if is_long or self.row_length > limit:
-                msg = f"{self._path}, line {self.number}: a row is longer than {limit >> 20} MiB"
+        limit = _LONGEST_LINES_PER_ROW * LONGEST_LINE
+        while line := self._text.readline(limit + 1 - self.length):
+            self.length += len(line)
+            if self.length > limit:
+                msg = f"{self._path}, line {self.begin}: a row is longer than {limit >> 20} MiB"
                 raise InputFormatError(msg)
             yield line
 

@@ -8,8 +8,6 @@ from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.types import ClaimVerdict
 
-__all__ = ["ReviewExport"]
-
 Unit = Literal["answer", "claim"]
 _RIGHT, _WRONG = "supported", "unsupported"
 
@@ -61,17 +59,14 @@ class ReviewExport:
                 continue
             if (why := _why_unusable(record)) is not None:
                 self._leave_out(why)
-            elif self._unit == "answer":
-                yield _answer_row(record)
-            else:
-                yield from self._claim_rows(record)
-
-    def _claim_rows(self, record: AuditRecord) -> Iterator[dict[str, Any]]:
-        rows = [_claim_columns(record, verdict) for verdict in record.claims]
-        known = [row for row in rows if row["label"] is not None]
-        yield from ({**row, **_record_columns(record)} for row in known)
-        if not known:
-            self._leave_out("no label follows for a claim")
+                continue
+            claims = [_claim_columns(record, verdict) for verdict in record.claims]
+            rows = [row for row in claims if row["label"] is not None]
+            if self._unit == "answer":
+                rows = [_answer_columns(record, claims)]
+            if not rows:
+                self._leave_out("no label follows for a claim")
+            yield from ({**row, **_record_columns(record)} for row in rows)
 
     def _leave_out(self, why: str) -> None:
         self.left_out[why] = self.left_out.get(why, 0) + 1
@@ -87,13 +82,12 @@ def _why_unusable(record: AuditRecord) -> str | None:
     return None
 
 
-def _answer_row(record: AuditRecord) -> dict[str, Any]:
-    claims = [_claim_columns(record, claim) for claim in record.claims]
-    right = record.review.action == "approve"
-    row = {"answer": record.original_answer, "label": _RIGHT if right else _WRONG}
+def _answer_columns(record: AuditRecord, claims: list[dict[str, Any]]) -> dict[str, Any]:
+    label = _RIGHT if record.review.action == "approve" else _WRONG
+    row = {"answer": record.original_answer, "label": label}
     if record.review.action == "edit":
         row["corrected_answer"] = record.review.answer
-    return {**row, "claims": claims, **_record_columns(record)}
+    return {**row, "claims": claims}
 
 
 def _claim_columns(record: AuditRecord, found: ClaimVerdict) -> dict[str, Any]:
@@ -142,11 +136,7 @@ def _label(record: AuditRecord, found: ClaimVerdict) -> str | None:
 
 def _contains_words(words: str, text: str) -> bool:
     """Tell whether a text has these words, not just as part of other words or numbers."""
-    exact = re.escape(_single_spaced(words))
+    exact = re.escape(" ".join(words.split()))
     before = r"(?<!\d[.,])" + (r"(?<!\w)" if words[:1].isascii() else "")
     after = r"(?![.,]?\d|%)" + (r"(?!\w)" if words[-1:].isascii() else "")
-    return re.search(before + exact + after, _single_spaced(text)) is not None
-
-
-def _single_spaced(text: str) -> str:
-    return " ".join(text.split())
+    return re.search(before + exact + after, " ".join(text.split())) is not None

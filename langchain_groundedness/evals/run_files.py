@@ -2,8 +2,8 @@
 
 The first line is the header (`"type": "run"`), the others a row with its scores (`"row"`), a row
 that could not be read (`"bad_row"`), or the end (`"end"`). A later line about a row replaces an
-earlier one. An incomplete last line, as a killed process leaves it, is ignored. `ResultCache` keeps
-single scores for other runs.
+earlier one. An incomplete last line, as a killed process leaves it, is ignored. `save_parquet`
+makes a table of it, and `ResultCache` keeps single scores for other runs.
 """
 
 import hashlib
@@ -12,7 +12,9 @@ import logging
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -26,11 +28,13 @@ from langchain_groundedness._runtime.files import (
     private_folder,
     refusing,
     replace_file,
+    replacing,
     try_lock,
     unusable,
     write_all,
 )
 from langchain_groundedness.audit.record import plain_mapping
+from langchain_groundedness.evals.readers import file_error, open_filesystem
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -39,23 +43,8 @@ from langchain_groundedness.evals.values import (
     RowScore,
     RunHeader,
 )
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.types import FrozenModel, Usage
-
-__all__ = [
-    "Journal",
-    "ResultCache",
-    "RunEnd",
-    "as_json",
-    "as_line",
-    "cut_torn_line",
-    "load_run",
-    "open_to_append",
-    "read_line",
-    "read_run",
-    "save_run",
-]
-
 
 LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
@@ -140,16 +129,11 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     Raises:
         ConfigurationError: It cannot be written.
     """
+    end = RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage)
+    rows = (as_line(row, place=place) for place, row in enumerate(run.rows))
+    bad_rows = map(as_line, run.bad_rows)
     with refusing(path):
-        replace_file(Path(path), _lines(run))
-
-
-def _lines(run: EvaluationRun) -> Iterator[bytes]:
-    yield as_line(run.header)
-    for place, row in enumerate(run.rows):
-        yield as_line(row, place=place)
-    yield from map(as_line, run.bad_rows)
-    yield as_line(RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage))
+        replace_file(Path(path), chain([as_line(run.header)], rows, bad_rows, [as_line(end)]))
 
 
 def as_line(
@@ -168,9 +152,8 @@ def _results(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Return the results in a line, if it is a row."""
     scores = data.get("scores")
     for score in scores if isinstance(scores, list | tuple) else ():
-        result = score.get("result") if isinstance(score, dict) else None
-        if isinstance(result, dict):
-            yield result
+        if isinstance(score, dict) and isinstance(score.get("result"), dict):
+            yield score["result"]
 
 
 def as_json(data: Mapping[str, Any]) -> str:
@@ -243,6 +226,96 @@ def _plain(value: Any) -> Any:
     return to_list() if callable(to_list) else str(value)
 
 
+_BATCH_ROWS = 1024
+
+_ROW_COLUMNS = tuple(
+    "id line bad_row question answer contexts reference label metadata seconds".split()  # noqa: SIM905  (a word list reads better as words)
+)
+_SCORE_PARTS = ("status", "reason", "comment", "details")
+
+
+def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
+    """Write rows and scores as one Parquet file, in the order of the data set.
+
+    Each row has `id`, `line`, `question`, `answer`, `contexts`, `reference`, `label`, `metadata`
+    (JSON) and `seconds`; for each metric its score under its key, and `KEY_status`, `KEY_reason`,
+    `KEY_comment` and `KEY_details` (JSON). Rows that could not be read have the reason in
+    `bad_row`, which is null in the others. Of a run file, only a few rows at a time are in memory.
+    """
+    arrow: Any = require("pyarrow", extra="data")
+    parquet: Any = require("pyarrow.parquet", extra="data")
+    found: Iterable[EvaluatedRow | BadRow]
+    if isinstance(run, EvaluationRun):
+        header, found = run.header, (*run.rows, *run.bad_rows)
+    else:
+        header, begins, bad_rows, _ = read_run(run, lambda line: line.begin)
+        found = chain(_rows_at(run, begins), bad_rows)
+    keys = list(header.evaluators)
+    schema = _schema(arrow, keys)
+    files, path = open_filesystem(str(url))
+    rows = (_cells(each, keys) for each in found)
+    try:
+        with _opened_at(files, path) as file, parquet.ParquetWriter(file, schema) as writer:
+            while batch := list(islice(rows, _BATCH_ROWS)):
+                writer.write_table(arrow.Table.from_pylist(batch, schema))
+    except (OSError, ValueError) as exc:
+        raise ConfigurationError(str(file_error(url, exc))) from exc
+
+
+@contextmanager
+def _opened_at(files: Any, path: str) -> Iterator[Any]:
+    """Open a file that appears when it is whole; a local one is for its owner only."""
+    if "file" in files.protocol:
+        with replacing(Path(path)) as file:
+            yield file
+    else:
+        with files.transaction, files.open(path, "wb") as file:
+            yield file
+
+
+def _rows_at(path: str | Path, begins: Iterable[int]) -> Iterator[EvaluatedRow]:
+    with Path(path).open("rb") as file:
+        for begin in begins:
+            file.seek(begin)
+            line = read_line(file.readline(), f"{path}, at byte {begin}")
+            if line is not None and isinstance(line.value, EvaluatedRow):
+                yield line.value
+
+
+def _schema(arrow: Any, keys: Iterable[str]) -> Any:
+    names = [*_ROW_COLUMNS]
+    for key in keys:
+        names += [key, *(f"{key}_{part}" for part in _SCORE_PARTS)]
+    kinds = {
+        "line": arrow.int64(),
+        "contexts": arrow.list_(arrow.string()),
+        "seconds": arrow.float64(),
+        **dict.fromkeys(keys, arrow.float64()),
+    }
+    return arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
+
+
+def _cells(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
+    if isinstance(found, BadRow):
+        return {"id": found.id, "line": found.line, "bad_row": found.reason}
+    row = found.row
+    cells: dict[str, Any] = {
+        **row.model_dump(include={"id", "question", "answer", "reference"}),
+        "line": found.line,
+        "contexts": None if row.documents is None else [d.page_content for d in row.documents],
+        "label": row.label if isinstance(row.label, str | None) else json.dumps(row.label),
+        "metadata": as_json(row.metadata),
+        "seconds": found.seconds,
+    }
+    for score in found.scores:
+        if score.key in keys:
+            cells[score.key] = score.score
+            for part in _SCORE_PARTS:
+                cells[f"{score.key}_{part}"] = getattr(score, part)
+            cells[f"{score.key}_details"] = as_json(score.details)
+    return cells
+
+
 _RUN_BEGIN = b'{"type": "run"'
 """The beginning of an incomplete header."""
 
@@ -273,13 +346,11 @@ class Journal:
     def start(self, header: RunHeader) -> None:
         """Write the header, or check that the run in the file is the same."""
         if self.header is None:
-            self._append([as_line(header)])
+            self.write(header)
             self.header = header
         elif differing := "; ".join(_differences(self.header, header)):
-            msg = (
-                f"{self._path} holds another evaluation, which cannot be resumed with this one: "
-                f"{differing}. Name another file, or start again with fresh=True (--fresh)"
-            )
+            other = f"{self._path} holds another evaluation, which cannot be resumed: {differing}"
+            msg = f"{other}. Name another file, or start again with fresh=True (--fresh)"
             raise ConfigurationError(msg)
 
     def lines(self) -> Iterator[RunLine]:
@@ -288,11 +359,11 @@ class Journal:
 
     def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
         """Write finished rows."""
-        self._append([as_line(row, place=place) for place, row in rows])
+        self._append(as_line(row, place=place) for place, row in rows)
 
-    def write(self, *values: BadRow | RunEnd) -> None:
-        """Write rows that could not be read, or the end."""
-        self._append([as_line(value) for value in values])
+    def write(self, *values: RunHeader | BadRow | RunEnd) -> None:
+        """Write lines that are not about a row that was evaluated."""
+        self._append(map(as_line, values))
 
     def close(self) -> None:
         """Close the file, and let others have it; closing again does nothing."""
@@ -302,21 +373,18 @@ class Journal:
 
     def _begin(self, *, fresh: bool) -> None:
         first = next(read_lines(self._path), None)
+        torn = os.pread(self._file, len(_RUN_BEGIN), 0)
+        if first is None and not _RUN_BEGIN.startswith(torn):
+            msg = f"{self._path}: it is not empty, and not a run file; name another one"
+            raise ConfigurationError(msg)
         if fresh or first is None:
-            if first is None and not _RUN_BEGIN.startswith(
-                os.pread(self._file, len(_RUN_BEGIN), 0)
-            ):
-                msg = f"{self._path}: it is not empty, and not a run file; name another one"
-                raise ConfigurationError(msg)
             os.ftruncate(self._file, 0)
             return
         cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
 
-    def _append(self, lines: list[bytes]) -> None:
-        if not lines:
-            return
+    def _append(self, lines: Iterable[bytes]) -> None:
         with refusing(self._path):
             write_all(self._file, b"".join(lines))
             if self._fsync:
@@ -358,26 +426,25 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
             f"the rows are not those of {before.dataset}: the data set has changed, or columns, "
             "layout or limit differ"
         )
-    if before.version != now.version:
-        yield f"version {before.version or '?'} of this package, now {now.version or '?'}"
-    for key in sorted({*before.evaluators, *now.evaluators}):
-        old, new = before.evaluators.get(key), now.evaluators.get(key)
-        if old is None or new is None:
-            yield f"metric {key} {'was not there' if old is None else 'is missing'}"
-            continue
-        was, is_now = dict(_flat(old, "")), dict(_flat(new, ""))
-        for option in sorted({*was, *is_now}):
-            if was.get(option) != is_now.get(option):
-                change = f"{_shown(was.get(option))}, now {_shown(is_now.get(option))}"
-                yield f"{key}: {option} was {change}"
+    was, is_now = (
+        {"version": each.version, "metrics": sorted(each.evaluators), **_flat(each.evaluators)}
+        for each in (before, now)
+    )
+    if was["metrics"] != is_now["metrics"]:
+        was, is_now = {"metrics": was["metrics"]}, {"metrics": is_now["metrics"]}
+    for option in sorted({*was, *is_now}):
+        if was.get(option) != is_now.get(option):
+            yield f"{option} was {_shown(was.get(option))}, now {_shown(is_now.get(option))}"
 
 
-def _flat(options: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+def _flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     for name, value in options.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{above}{name}.")
+            flat |= _flat(value, f"{above}{name}.")
         else:
-            yield f"{above}{name}", value
+            flat[f"{above}{name}"] = value
+    return flat
 
 
 def _shown(value: Any) -> str:
@@ -433,7 +500,7 @@ class ResultCache:
         except (OSError, ValidationError) as exc:
             _LOGGER.warning("cache: %s cannot be read (%s)", path, type(exc).__name__)
             return None
-        return score.model_copy(update={"usage": Usage()}) if score.status == "scored" else None
+        return score.model_copy(update={"usage": Usage()})
 
     def put(self, row: EvaluationRow, fingerprint: Mapping[str, Any], score: RowScore) -> None:
         """Store a score; failed and skipped ones are ignored.
@@ -446,10 +513,9 @@ class ResultCache:
         if score.status != "scored":
             return
         path = self._path(row, fingerprint)
-        text = as_json(score.model_dump())
         try:
             path.parent.mkdir(exist_ok=True)
-            replace_file(path, [text.encode("ascii")])
+            replace_file(path, [as_json(score.model_dump()).encode("ascii")])
         except OSError as exc:  # a full disk must not end the run
             _LOGGER.warning("cache: %s cannot be written (%s)", path, exc.strerror)
 

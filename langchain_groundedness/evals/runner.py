@@ -4,24 +4,24 @@ Rows are scored with bounded concurrency: the next one starts as soon as one is 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar, Unpack
-
-from langchain_core.runnables.config import ContextThreadPoolExecutor
+from typing import Any, Literal, TypeVar, Unpack
 
 from langchain_groundedness._runtime.options import expand_options, require_positive
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.evals.evaluation import Evaluation, EvaluationOptions
+from langchain_groundedness.evals.evaluation import (
+    Done,
+    Evaluation,
+    EvaluationOptions,
+    run_in_threads,
+)
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.ray_engine import make_engine
 from langchain_groundedness.evals.values import EvaluationRun
 
-__all__ = ["EvaluationInterrupted", "aevaluate", "arun_evaluation", "evaluate", "run_in_threads"]
-
-
 _MAX_CONCURRENCY = 16
+ResultT = TypeVar("ResultT")
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -101,12 +101,14 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         >>> [row.scores[0].score for row in run.rows]
         [1.0, 0.0]
     """
+    require_positive(max_concurrency=max_concurrency)
     ray = make_engine(engine, workers, address, max_concurrency)
     evaluation = Evaluation(dataset, evaluators, **options)
     try:
         with evaluation:
             if ray is None:
-                run_in_threads(evaluation.advance, evaluation.work, max_concurrency)
+                jobs = evaluation.advance([], max_concurrency)
+                run_in_threads(jobs, evaluation.advance, evaluation.work, max_concurrency)
             else:
                 ray.run(evaluation)
     except KeyboardInterrupt:
@@ -151,82 +153,30 @@ expand_options(aevaluate, Evaluation)
 
 
 async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
-    """Run an evaluation on the event loop."""
+    """Run an evaluation on the event loop; files are read and written in threads."""
+    running: set[asyncio.Future[Done | Exception]] = set()
     complete = False
     try:
-        await run_on_loop(evaluation.advance, evaluation.awork, max_concurrency)
-        complete = True
-    finally:
-        await in_thread(partial(evaluation.end, complete=complete))
-
-
-_GRACE_SECONDS = 2.0
-"""Seconds to wait for running rows after an interruption; threads cannot be stopped."""
-
-_POLL_SECONDS = 0.5
-
-JobT = TypeVar("JobT")
-DoneT = TypeVar("DoneT")
-
-Advance: TypeAlias = Callable[[Sequence[DoneT | Exception], int], Sequence[JobT]]
-"""Records finished jobs, raises any exception among them, and returns the next jobs."""
-
-
-def run_in_threads(
-    advance: Advance[DoneT, JobT], work: Callable[[JobT], DoneT | Exception], limit: int
-) -> None:
-    """Run jobs in threads; `advance` runs in the calling thread."""
-    require_positive(max_concurrency=limit)
-    pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
-    running: set[Future[DoneT | Exception]] = set()
-    try:
-        jobs = advance([], limit)
+        require_positive(max_concurrency=max_concurrency)
+        jobs = await _in_thread(evaluation.advance, [], max_concurrency)
         while jobs or running:
-            running |= {pool.submit(work, job) for job in jobs}
-            done, running = _first_done(running)
-            jobs = advance([each.result() for each in done], limit - len(running))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        done, _ = wait(running, _GRACE_SECONDS)
-        outcomes = [each.result() for each in done if not each.cancelled()]
-        advance([each for each in outcomes if not isinstance(each, Exception)], 0)
-
-
-async def run_on_loop(
-    advance: Advance[DoneT, JobT], work: Callable[[JobT], Awaitable[DoneT | Exception]], limit: int
-) -> None:
-    """Run jobs on the event loop; `advance` runs in a thread."""
-    require_positive(max_concurrency=limit)
-    running: set[asyncio.Future[DoneT | Exception]] = set()
-    try:
-        jobs = await in_thread(partial(advance, [], limit))
-        while jobs or running:
-            running |= {asyncio.ensure_future(work(job)) for job in jobs}
+            running |= {asyncio.ensure_future(evaluation.awork(job)) for job in jobs}
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             outcomes = [each.result() for each in done]
-            jobs = await in_thread(partial(advance, outcomes, limit - len(running)))
+            jobs = await _in_thread(evaluation.advance, outcomes, max_concurrency - len(running))
+        complete = True
     finally:
         for each in running:
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        await _in_thread(partial(evaluation.end, complete=complete))
 
 
-async def in_thread(work: Callable[[], DoneT]) -> DoneT:
+async def _in_thread(work: Callable[..., ResultT], *given: Any) -> ResultT:
     """Finish work even if the task is cancelled, so that lines are written completely."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
+    running = asyncio.ensure_future(asyncio.to_thread(work, *given))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise
-
-
-def _first_done(
-    running: Collection[Future[DoneT]],
-) -> tuple[set[Future[DoneT]], set[Future[DoneT]]]:
-    """Wait until at least one of several jobs is done; Ctrl-C interrupts the wait."""
-    while True:
-        # On Windows, a wait without a timeout cannot be interrupted.
-        done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
-        if done:
-            return done, others

@@ -12,18 +12,10 @@ from pydantic import Field
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness.evals.evaluator import Evaluator
+from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
-from langchain_groundedness.exceptions import GroundednessError, require
-from langchain_groundedness.llm.embeddings import VectorsError, embedding_of_documents, unit_rows
-
-__all__ = [
-    "BleuEvaluator",
-    "ChrfEvaluator",
-    "RougeEvaluator",
-    "SemanticSimilarityEvaluator",
-    "cosine_of",
-]
+from langchain_groundedness.exceptions import require
+from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 
 
 class _WordingEvaluator(Evaluator, ABC):
@@ -94,12 +86,8 @@ class ChrfEvaluator(_WordingEvaluator):
     @override
     def _compare(self, answer: str, reference: str) -> dict[str, float]:
         metrics = require("sacrebleu.metrics", extra="metrics")
-        chrf = metrics.CHRF(
-            char_order=self.char_order,
-            word_order=self.word_order,
-            beta=self.beta,
-            lowercase=self.lowercase,
-        )
+        options = self.model_dump(include={"char_order", "word_order", "beta", "lowercase"})
+        chrf = metrics.CHRF(**options)
         return {"score": chrf.sentence_score(answer, [reference]).score / 100}
 
 
@@ -135,7 +123,7 @@ class RougeEvaluator(_WordingEvaluator):
         rouge = scorer.RougeScorer([self.kind], use_stemmer=self.stem, tokenizer=words)
         if not rouge._tokenizer.tokenize(reference):  # noqa: SLF001  (there is no other way to ask)
             msg = "ROUGE finds no word in the reference: give tokenizer= for its language"
-            raise _NoWordsError(msg)
+            raise RowFailedError(msg)
         found = rouge.score(reference, answer)[self.kind]
         measures = {"precision": found.precision, "recall": found.recall, "f1": found.fmeasure}
         return {"score": measures[self.measure], **measures}
@@ -169,10 +157,6 @@ class SemanticSimilarityEvaluator(Evaluator):
         return self._scored(score, comment=f"cosine {cosine:.3f}", details={"cosine": cosine})
 
 
-class _NoWordsError(GroundednessError):
-    """A text has no words that a metric could count."""
-
-
 def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:
     """Give the cosine of the angle between the embeddings of two whole texts."""
     if not one.strip() or not other.strip():
@@ -182,5 +166,5 @@ def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:
     cosine = float(first @ second)
     if np.isnan(cosine):
         msg = "the embedding of the answer or of the reference is zero or not a number"
-        raise VectorsError(msg)
+        raise RowFailedError(msg)
     return min(1.0, max(-1.0, cosine))

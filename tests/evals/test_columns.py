@@ -160,7 +160,7 @@ def test_columns_of_different_lengths_are_refused_with_their_lengths() -> None:
 
 
 def test_a_text_in_place_of_a_column_is_refused() -> None:
-    with pytest.raises(InputFormatError, match="questions must be a list"):
+    with pytest.raises(InputFormatError, match="questions: expected a list"):
         read_columns(questions="Capital?")
 
 

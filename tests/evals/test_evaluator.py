@@ -240,6 +240,26 @@ async def test_cancelling_a_run_cancels_its_rows() -> None:
     assert ended
 
 
+async def test_a_run_that_an_error_has_ended_makes_no_further_calls() -> None:
+    asked = []
+
+    async def say(answer: str) -> float:
+        asked.append(answer)
+        await asyncio.sleep(0)
+        if answer == "broken":
+            msg = "install it"
+            raise ConfigurationError(msg)
+        return 1.0
+
+    evaluator = Said(judge=RunnableLambda(say), max_concurrency=1)
+    answers = ["good", "broken", *(f"later {n}" for n in range(20))]
+    with pytest.raises(ConfigurationError, match="install it"):
+        await evaluator.arun(questions=["?"] * len(answers), predicted_answers=answers)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert len(asked) <= 4
+
+
 def test_model_calls_are_counted_by_row_and_in_sum() -> None:
     def reply(messages: list[BaseMessage]) -> str:
         return "{tag} C1: [1] supported" if "You check claims" in messages[0].text else "none"

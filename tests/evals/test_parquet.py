@@ -7,7 +7,7 @@ import pytest
 from counting import CountingEvaluator
 
 from langchain_groundedness.evals import EvaluationRun, evaluate, load_run, open_dataset
-from langchain_groundedness.evals.parquet import save_parquet
+from langchain_groundedness.evals.run_files import save_parquet
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,

@@ -23,7 +23,7 @@ from langchain_groundedness.evals import (
     load_run,
     save_run,
 )
-from langchain_groundedness.evals.parquet import save_parquet
+from langchain_groundedness.evals.run_files import save_parquet
 from langchain_groundedness.evals.validation import validate
 from langchain_groundedness.report import write_report
 

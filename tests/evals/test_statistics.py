@@ -225,7 +225,10 @@ def test_a_metric_that_a_run_does_not_have_is_named_with_those_it_has() -> None:
             lambda _: compare_runs(cast("Any", "a.jsonl"), cast("Any", "b.jsonl"), "m"),
             "before: .* load_run reads one",
         ),
-        (lambda _: slice_scores(cast("Any", [1]), "m", "topic"), "got a list of int"),
+        (
+            lambda _: slice_scores(cast("Any", [1]), "m", "topic"),
+            "rows: expected an EvaluationRun, got list",
+        ),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(ask: Any, said: str) -> None:
@@ -446,5 +449,5 @@ def test_scores_that_are_the_labels_agree_in_full(cases: list[tuple[float, bool]
 
 
 def test_a_threshold_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="threshold must be a finite number, got nan"):
+    with pytest.raises(ConfigurationError, match="scores are from 0 to 1, got nan"):
         label_agreement([0.9], [True], threshold=math.nan)

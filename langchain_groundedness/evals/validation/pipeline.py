@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
@@ -21,10 +21,10 @@ from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, as_dataset
+from langchain_groundedness.evals.evaluation import run_in_threads
 from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
-from langchain_groundedness.evals.runner import run_in_threads
 from langchain_groundedness.evals.validation.summary import (
     Thresholds,
     ValidationSummary,
@@ -37,8 +37,6 @@ from langchain_groundedness.evals.validation.validator import (
 )
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError
-
-__all__ = ["avalidate", "validate"]
 
 _COLUMN = "validation"
 _NO_QUALITY = (
@@ -106,15 +104,18 @@ def validate(  # noqa: PLR0913  (options by keyword)
     started = monotonic()
     data = as_dataset(rows, columns)
     target = Path(passed)
-    paths = _Paths(target, Path(rejected), Path(summary or target.with_suffix(".summary.json")))
-    paths.require_distinct(*(Path(part.name) for part in data.parts))
+    paths = target, Path(rejected), Path(summary or target.with_suffix(".summary.json"))
+    places = {path.resolve() for path in (*paths, *(Path(part.name) for part in data.parts))}
+    if len(places) < len(paths) + len(data.parts):
+        msg = "passed, rejected, summary and the data set must be different files"
+        raise ConfigurationError(msg)
     data.require({"answer": ["validation"], "documents": ["validation"]})
     outline = data.outline()
     outline.require_rows(data.name)
     checker = validator or AnswerValidator(model=model)
     options = _options(checker)
     interrupted = False
-    with _OutcomeFiles(paths) as files:
+    with _OutcomeFiles(*paths) as files:
         files.begin(options, fresh=fresh, retry_unchecked=retry_unchecked)
         known, before = _known_ids(data, files.done), frozenset(files.done)
         if on_begin is not None:
@@ -124,7 +125,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
         )
         run = _Run(rows_left, checker, files, config or {}, stop or Event(), on_row)
         try:
-            run_in_threads(run.advance, run.work, max_concurrency)
+            jobs = run.advance([], max_concurrency)
+            run_in_threads(jobs, run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
             interrupted = True
         found = summarize_rows(files.read(), Thresholds.of(checker)).model_copy(
@@ -168,20 +170,6 @@ async def avalidate(rows: Any, **options: Any) -> ValidationSummary:
         with suppress(Exception):
             await task
         raise
-
-
-class _Paths(NamedTuple):
-    """Where rows and their summary go."""
-
-    passed: Path
-    rejected: Path
-    summary: Path
-
-    def require_distinct(self, *data: Path) -> None:
-        places = [path.resolve() for path in (*self, *data)]
-        if len(set(places)) < len(places):
-            msg = "passed, rejected, summary and the data set must be different files"
-            raise ConfigurationError(msg)
 
 
 @dataclass
@@ -246,10 +234,8 @@ def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:
             if found.row.id in done and done[found.row.id] != _digest(found.row):
                 changed.append(found.row.id)
     if changed:
-        msg = (
-            f"changed since validation: {format_count(len(changed))} ({listed_ids(changed)}): "
-            "give other paths, or --fresh (fresh=True) to begin anew"
-        )
+        rows = f"{format_count(len(changed))} ({listed_ids(changed)})"
+        msg = f"changed since validation: {rows}: {_FRESH}"
         raise ConfigurationError(msg)
     return known
 
@@ -262,23 +248,26 @@ def _digest(row: EvaluationRow) -> str:
 class _OutcomeFiles:
     """Both files, opened to append and locked; one run at a time."""
 
-    def __init__(self, paths: _Paths) -> None:
-        self._paths = paths
+    def __init__(self, passed: Path, rejected: Path, summary: Path) -> None:
+        self._passed = passed
+        self._rejected = rejected
+        self._summary = summary
         self._open: dict[Path, int] = {}
         self.done: dict[str, str] = {}
         """Digests of the rows that stand in the files, by id."""
 
     def __enter__(self) -> Self:
         try:
-            for path in (self._paths.passed, self._paths.rejected):
+            for path in (self._passed, self._rejected):
                 self._open[path] = open_to_append(path)
         except BaseException:
-            self._close()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        for descriptor in self._open.values():
+            os.close(descriptor)
 
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
         """Resume an earlier run, or begin."""
@@ -297,8 +286,7 @@ class _OutcomeFiles:
         """Write a row into its file, at once and only once."""
         if row.row.id in self.done:
             return
-        paths = self._paths
-        path = paths.passed if found.outcome == "passed" else paths.rejected
+        path = self._passed if found.outcome == "passed" else self._rejected
         with refusing(path):
             data = {**(row.cells or row.row.model_dump()), _COLUMN: found.model_dump(mode="json")}
             write_all(self._open[path], f"{as_json(data)}\n".encode("ascii"))
@@ -307,7 +295,7 @@ class _OutcomeFiles:
     def read(self) -> Iterator[ValidatedRow]:
         """Read what was found, never all at once."""
         seen: set[str] = set()
-        for path in (self._paths.passed, self._paths.rejected):
+        for path in self._open:
             with refusing(path), path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     found = _read(line, f"{path}, line {number}")
@@ -316,42 +304,30 @@ class _OutcomeFiles:
                         yield found
 
     def write_summary(self, told: Mapping[str, Any]) -> None:
-        path = self._paths.summary
-        with refusing(path):
-            replace_file(path, [f"{json.dumps(told, indent=2)}\n".encode()])
+        with refusing(self._summary):
+            replace_file(self._summary, [f"{json.dumps(told, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
-        path = self._paths.summary
-        files = f"{self._paths.passed} and {self._paths.rejected}"
+        rows = f"the rows in {self._passed} and {self._rejected}"
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))["options"]
+            before = json.loads(self._summary.read_text(encoding="utf-8"))["options"]
         except (OSError, ValueError, KeyError, TypeError):
-            msg = (
-                f"there are rows in {files} already, and {path} does not say with which options "
-                f"they were validated: {_FRESH}"
-            )
+            msg = f"{self._summary} does not say with which options {rows} were validated: {_FRESH}"
             raise ConfigurationError(msg) from None
         now = json.loads(json.dumps(options))
         if names := sorted(n for n in {*before, *now} if before.get(n) != now.get(n)):
-            msg = (
-                f"the rows in {files} were validated with other options ({', '.join(names)}): "
-                f"give the same ones, or {_FRESH}"
-            )
+            other = f"{rows} were validated with other options ({', '.join(names)})"
+            msg = f"{other}: give the same ones, or {_FRESH}"
             raise ConfigurationError(msg)
 
     def _drop_unchecked(self) -> None:
         """Leave out the rows that are to be validated again; all others stay as they are."""
-        path = self._paths.rejected
+        path = self._rejected
         with refusing(path), path.open("rb") as source:
             kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
             replace_file(path, kept)
         os.close(self._open.pop(path))
         self._open[path] = open_to_append(path)
-
-    def _close(self) -> None:
-        for descriptor in self._open.values():
-            os.close(descriptor)
-        self._open.clear()
 
 
 def _read(line: bytes, where: str) -> ValidatedRow:

@@ -29,16 +29,6 @@ from langchain_groundedness.evals.validation.validator import (
 from langchain_groundedness.evals.values import BadRow, add_usage
 from langchain_groundedness.types import FrozenModel, Usage, VerdictLabel
 
-__all__ = [
-    "NAMES",
-    "REASONS",
-    "SweepLine",
-    "ThresholdSweep",
-    "Thresholds",
-    "ValidationSummary",
-    "summarize_rows",
-]
-
 REASONS: dict[ReasonCode, str] = {
     "contradicted": "the documents contradict a claim",
     "source": "too few claims are supported",
@@ -230,7 +220,11 @@ class Thresholds(NamedTuple):
         if found.stage == "source" and found.outcome == "unchecked" and not found.claims:
             return "unchecked"
         labels = [self._label(claim, then) for claim in found.claims]
-        outcomes = {self._outcome(found, guess) for guess in _guesses(labels)}
+        guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
+        outcomes = {
+            self._outcome(found, [guess if label == "unknown" else label for label in labels])
+            for guess in guesses
+        }
         return outcomes.pop() if len(outcomes) == 1 else "unknown"
 
     def _label(self, claim: SourceClaim, then: "Thresholds") -> _Label:
@@ -282,13 +276,6 @@ class Thresholds(NamedTuple):
         return "rejected" if list(self.criteria.against_scores(scores, composite)) else "passed"
 
 
-def _guesses(labels: Sequence[_Label]) -> Iterator[list[VerdictLabel]]:
-    """Return the best and worst case of the unjudged claims."""
-    guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
-    for guess in guesses if "unknown" in labels else guesses[:1]:
-        yield [guess if label == "unknown" else label for label in labels]
-
-
 class ThresholdSweep:
     """Counts the outcomes of each row under every threshold."""
 
@@ -296,40 +283,35 @@ class ThresholdSweep:
         """Choose the thresholds to try."""
         self._now = now
         self._tried = list(_alternatives(now))
-        self._counts = [Counter[tuple[ReplayedOutcome, bool | None]]() for _ in self._tried]
+        self._counts = [Counter[Any]() for _ in self._tried]
 
     def add(self, row: ValidatedRow) -> None:
         """Count a row."""
-        is_right = _is_right(row.label)
+        try:
+            is_right = None if row.label is None else read_label(row.label)
+        except ValueError:
+            is_right = None
         for (_, _, thresholds), counts in zip(self._tried, self._counts, strict=True):
-            counts[thresholds.replay(row, self._now), is_right] += 1
+            outcome = thresholds.replay(row, self._now)
+            counts.update(("rows", outcome, is_right, (outcome, is_right)))
 
     def lines(self) -> tuple[SweepLine, ...]:
         """Give the table."""
         return tuple(map(self._line, self._tried, self._counts))
 
     def _line(
-        self,
-        tried: tuple[ThresholdName, float, Thresholds],
-        counts: Counter[tuple[ReplayedOutcome, bool | None]],
+        self, tried: tuple[ThresholdName, float, Thresholds], counts: Counter[Any]
     ) -> SweepLine:
-        outcomes: Counter[str] = Counter()
-        for (outcome, _), number in counts.items():
-            outcomes[outcome] += number
         name, value, thresholds = tried
-        right = sum(number for (_, is_right), number in counts.items() if is_right)
         good, bad = counts["passed", True], counts["passed", False]
         return SweepLine(
             option=name,
             value=value,
             is_current=thresholds == self._now,
-            passed=outcomes["passed"],
-            rejected=outcomes["rejected"],
-            unchecked=outcomes["unchecked"],
-            unknown=outcomes["unknown"],
-            pass_rate=_share(outcomes["passed"], outcomes.total()),
+            **{each: counts[each] for each in ("passed", "rejected", "unchecked", "unknown")},
+            pass_rate=_share(counts["passed"], counts["rows"]),
             precision=_share(good, good + bad),
-            recall=_share(good, right),
+            recall=_share(good, counts[True]),
         )
 
 
@@ -349,13 +331,6 @@ def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thres
 
 def _values(current: float, *, least: float = 0.0, most: float = 1.0) -> list[float]:
     return sorted({current, *(step for step in _STEPS if least <= step <= most)})
-
-
-def _is_right(label: Any) -> bool | None:
-    try:
-        return None if label is None else read_label(label)
-    except ValueError:
-        return None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
@@ -20,18 +19,16 @@ from langchain_groundedness.display.counts import count_of, format_count
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.evaluator import metered
+from langchain_groundedness.evals.evaluator import guarded
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
-from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
     ConfigurationError,
-    GroundednessError,
     MissingDependencyError,
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     ClaimVerdict,
@@ -50,25 +47,13 @@ from langchain_groundedness.verification import (
 from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.embedding import SimilarityVerdict
 
-__all__ = [
-    "SOURCE",
-    "AnswerValidator",
-    "Bands",
-    "Criteria",
-    "Outcome",
-    "ReasonCode",
-    "RowValidation",
-    "SourceClaim",
-    "ValidatedRow",
-    "ValidationReason",
-]
-
 SOURCE = "source"
 """Name of the score of the first stage."""
 
 _FIRST_STAGE = "stage:1"
 """Tag of the runs of a cascade's first stage."""
 _EMBEDDED = "embedded"
+_THRESHOLDS = frozenset({"settle_supported", "settle_unsupported", "support"})
 _SLACK = 1e-9
 """0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
 
@@ -205,10 +190,10 @@ class Criteria(NamedTuple):
         if contradicted and self.on_contradicted == "reject":
             text = f"the documents contradict {contradicted} of {format_count(total, 'claim')}"
             return ValidationReason(code="contradicted", text=text)
-        share = _supported_share(labels)
-        if "unchecked" in labels or share is None or share >= self.min_source - _SLACK:
+        supported = labels.count("supported")
+        if not total or "unchecked" in labels or supported / total >= self.min_source - _SLACK:
             return None
-        claims = count_of(labels.count("supported"), total, "claim")
+        claims, share = count_of(supported, total, "claim"), supported / total
         text = f"{claims} supported: {share:.2f} is less than {self.min_source:.2f}"
         return ValidationReason(code="source", text=text)
 
@@ -343,38 +328,43 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
 
     @override
     def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
-        row, counters = read_row(value), list[UsageCounter]()
-        try:
-            found = yield from metered(self._validated(row), counters)
-        except (ConfigurationError, MissingDependencyError):
-            raise  # a broken installation fails every row, so the caller must hear of it
-        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
-            found = _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
-        usage = add_usage(*(counter.usage for counter in counters))
-        return found.model_copy(update={"usage": usage})
+        return (yield from guarded(self._validated(read_row(value)), _failed))
 
     def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
-        if not (row.answer or "").strip():
-            return _unchecked_because(_NOT_CHECKED, "no_answer", "the row has no answer")
-        evidence = _evidence(row, only_cited=self.evidence == "cited")
-        if isinstance(evidence, ValidationReason):
-            return _NOT_CHECKED.model_copy(update={"reasons": (evidence,)})
-        stages, first_stage = self._stages(), _FirstStage()
+        answer, documents = row.answer or "", row.documents or ()
+        if not answer.strip():
+            return _because(_NOT_CHECKED, "no_answer", "the row has no answer")
+        if not has_text(documents):
+            text = "the row has no documents to check against"
+            return _because(_NOT_CHECKED, "no_documents", text)
+        index = DocumentIndex(documents)
+        marks = citation_marks(answer, index.names)
+        citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
+        if self.evidence == "cited":
+            named = sorted({place for places in citations.values() for place in places})
+            documents = tuple(documents[place] for place in named)
+        if not has_text(documents):
+            cited = ", ".join(citations) or "nothing"
+            text = f"none of the documents is cited: the answer cites {cited}"
+            return _because(_NOT_CHECKED, "not_cited", text)
+        # Marks state nothing; offsets stay those of the answer.
         source = CheckInput(
-            question=row.question, answer=evidence.answer, documents=evidence.documents
+            question=row.question, answer=blanked(answer, marks), documents=documents
         )
+        found = _NOT_CHECKED.model_copy(update={"citations": citations})
+        return (yield from self._in_stages(found, row, source))
+
+    def _in_stages(
+        self, found: RowValidation, row: EvaluationRow, source: CheckInput
+    ) -> Flow[RowValidation]:
+        stages, first_stage = self._stages(), _FirstStage()
         checker = stages.checker.with_config(callbacks=[first_stage])
         result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(first_stage.claim(verdict, stages.bands) for verdict in result.claims)
         labels = [verdict.verdict for verdict in result.claims]
-        share = _supported_share([label for label in labels if label != "unchecked"])
-        scores = {} if share is None else {SOURCE: share}
-        found = _NOT_CHECKED.model_copy(
-            update={"claims": claims, "citations": evidence.citations, "scores": scores}
-        )
-        against = self.criteria.against_source(labels)
-        if against is not None:
+        scores = {} if result.trust_score is None else {SOURCE: result.trust_score}
+        found = found.model_copy(update={"claims": claims, "scores": scores})
+        if (against := self.criteria.against_source(labels)) is not None:
             return found.model_copy(update={"outcome": "rejected", "reasons": (against,)})
         if (unchecked := self._source_unchecked(result)) is not None:
             return found.model_copy(update={"reasons": (unchecked,)})
@@ -386,16 +376,15 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         """Say why stage 1 could not check an answer, if so."""
         open_ones = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
         if open_ones:
-            number, why = len(open_ones), open_ones[0].reason
-            text = f"{number} of {format_count(len(result.claims), 'claim')} not checked: {why}"
+            claims = format_count(len(result.claims), "claim")
+            text = f"{len(open_ones)} of {claims} not checked: {open_ones[0].reason}"
             return ValidationReason(code="claims_unchecked", text=text)
-        if result.claims:
+        was_read = result.decision.action == "pass"
+        if result.claims or (was_read and self.has_quality):
             return None
         text = "the answer makes no claim, and without a chat model there is no other score"
-        if result.decision.action != "pass":
+        if not was_read:
             text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
-        elif self.has_quality:
-            return None
         return ValidationReason(code="no_claims", text=text)
 
     def _with_quality(
@@ -408,20 +397,20 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             raise
         except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
             text = f"the quality could not be judged: {cause(exc)}"
-            return _unchecked_because(found, "quality_unchecked", text)
+            return _because(found, "quality_unchecked", text)
         details = said.details
         numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
         rest = {name: value for name, value in details.items() if name not in numbers}
         found = found.model_copy(update={"quality": rest})
         if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
             text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
-            return _unchecked_because(found, "quality_unchecked", text)
+            return _because(found, "quality_unchecked", text)
         return self._decided(found.model_copy(update={"scores": found.scores | numbers}))
 
     def _decided(self, found: RowValidation) -> RowValidation:
         combined = self.criteria.of_scores(found.scores)
         if combined.score is None:
-            return _unchecked_because(found, "failed", f"no composite score: {combined.reason}")
+            return _because(found, "failed", f"no composite score: {combined.reason}")
         against = tuple(self.criteria.against_scores(found.scores, combined.score))
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
@@ -429,11 +418,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
 
     def _stages(self) -> "_ValidationStages":
         if self._made is None:
-            bands = _calibrated(
-                self.calibration,
-                Bands(self.accept, self.reject),
-                with_embeddings=self.embeddings is not None,
-            )
+            bands = _bands(self)
             checker = GroundednessRunnable(
                 verifier=self._source_verifier(bands),
                 extractor=self.extractor or SentenceClaimExtractor(),
@@ -471,11 +456,6 @@ class _FirstStage(BaseCallbackHandler):
     """Collects the first-stage verdicts on the claims of one row."""
 
     run_inline = True
-    ignore_llm = True
-    ignore_chat_model = True
-    ignore_retriever = True
-    ignore_agent = True
-    ignore_custom_event = True
 
     def __init__(self) -> None:
         self._said: dict[str, ClaimVerdict] = {}
@@ -506,10 +486,6 @@ def _similarity(said: ClaimVerdict) -> float | None:
     return said.support_probability
 
 
-def _supported_share(labels: Sequence[VerdictLabel]) -> float | None:
-    return labels.count("supported") / len(labels) if labels else None
-
-
 def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
@@ -517,46 +493,21 @@ def _is_share(value: Any) -> bool:
 _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
 
 
-def _unchecked_because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
+def _failed(_: Exception, why: str) -> RowValidation:
+    return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+
+
+def _because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
     """Say why a row could not be checked."""
     return found.model_copy(update={"reasons": (ValidationReason(code=code, text=text),)})
 
 
-class _Evidence(NamedTuple):
-    """An answer to check, and what to check it against."""
-
-    answer: str
-    """With citation marks blanked, which state nothing; of the same length."""
-    documents: tuple[Document, ...]
-    citations: dict[str, tuple[int, ...]]
-    """What is cited, and the indices of the documents that it names."""
-
-
-def _evidence(row: EvaluationRow, *, only_cited: bool) -> _Evidence | ValidationReason:
-    documents = row.documents or ()
-    if not has_text(documents):
-        text = "the row has no documents to check against"
-        return ValidationReason(code="no_documents", text=text)
-    index = DocumentIndex(documents)
-    marks = citation_marks(row.answer or "", index.names)
-    citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
-    if only_cited:
-        named = sorted({place for places in citations.values() for place in places})
-        documents = tuple(documents[place] for place in named)
-    if not has_text(documents):
-        text = (
-            "the answer cites nothing, and only what it cites was to count"
-            if not citations
-            else f"none of what the answer cites is among the documents: {', '.join(citations)}"
-        )
-        return ValidationReason(code="not_cited", text=text)
-    return _Evidence(blanked(row.answer or "", marks), documents, citations)
-
-
-def _calibrated(given: Any, bands: Bands, *, with_embeddings: bool) -> Bands:
-    """Take thresholds from a calibration."""
-    if given is not None:
-        calibration = _calibration(given, with_embeddings=with_embeddings)
+def _bands(validator: AnswerValidator) -> Bands:
+    """Take the thresholds of the options, or of a calibration for the same similarity."""
+    with_embeddings = validator.embeddings is not None
+    bands = Bands(validator.accept, validator.reject)
+    if validator.calibration is not None:
+        calibration = _calibration(validator.calibration, with_embeddings=with_embeddings)
         chosen = {name: choice.threshold for name, choice in calibration.chosen.items()}
         bands = Bands(
             accept=chosen.get("settle_supported", bands.accept),
@@ -579,17 +530,14 @@ def _calibration(given: Any, *, with_embeddings: bool) -> Calibration:
         msg = f"calibration must be a Calibration or the path of its file, got {kind}"
         raise ConfigurationError(msg)
     found = given if isinstance(given, Calibration) else Calibration.load(given)
-    if not {"settle_supported", "settle_unsupported", "support"} & found.chosen.keys():
-        msg = (
-            "the calibration holds none of the thresholds settle_supported, settle_unsupported and "
-            "support: " + "; ".join(f"{n}: {why}" for n, why in found.not_chosen.items())
-        )
+    if _THRESHOLDS.isdisjoint(found.chosen):
+        missing = "; ".join(f"{n}: {why}" for n, why in found.not_chosen.items())
+        names = ", ".join(sorted(_THRESHOLDS))
+        msg = f"the calibration holds none of the thresholds {names}: {missing}"
         raise ConfigurationError(msg)
     if with_embeddings == (found.verifier == _EMBEDDED):
         theirs = "the embedded verifier" if with_embeddings else repr(found.verifier)
-        ours = "embeddings give" if with_embeddings else "the embedded verifier gives"
-        made = f"the calibration was made for {theirs}"
-        msg = f"{made}, and here {ours} the similarity: calibrate again"
+        msg = f"the calibration was made for {theirs}, not for the similarity here: calibrate again"
         raise ConfigurationError(msg)
     if not with_embeddings:
         require_installed_encoder(found)
