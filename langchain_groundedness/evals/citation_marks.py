@@ -8,6 +8,16 @@ from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
+__all__ = [
+    "SECTION_KEYS",
+    "SOURCE_KEYS",
+    "CitationMark",
+    "DocumentIndex",
+    "blanked",
+    "citation_marks",
+    "reference_list",
+]
+
 _MOST_IN_A_RANGE = 50
 
 _EXTENSION = (

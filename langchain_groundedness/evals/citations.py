@@ -27,6 +27,8 @@ from langchain_groundedness.text.sentences import Sentence, split_sentences
 from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import Claim, ClaimVerdict
 
+__all__ = ["CitationEvaluator"]
+
 _GAP = re.compile(r"\s{1,200}([.,;:!?])(?=\s|$)")
 
 

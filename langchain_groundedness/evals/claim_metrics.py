@@ -41,6 +41,18 @@ from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.scoring import merge_verdicts, reconcile
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
+__all__ = [
+    "AnswerCorrectnessEvaluator",
+    "ClaimEvaluator",
+    "ClaimGroup",
+    "ContextPrecisionEvaluator",
+    "ContextRecallEvaluator",
+    "FactualCorrectnessEvaluator",
+    "FaithfulnessEvaluator",
+    "average_precision",
+    "f_beta",
+]
+
 _NOTHING = "There is no text that could support it."
 
 InputT = TypeVar("InputT")

@@ -24,6 +24,16 @@ from langchain_groundedness.inputs.formats import (
     read_input,
 )
 
+__all__ = [
+    "COLUMNS",
+    "Example",
+    "RowColumns",
+    "find_columns",
+    "read_cells",
+    "read_columns",
+    "read_row",
+]
+
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
     for field, names in {

@@ -10,6 +10,8 @@ from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.values import RowScore
 
+__all__ = ["DEFAULT_WEIGHTS", "CompositeScore", "dimensions"]
+
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     "source": 0.3,
     "relevance": 0.2,

@@ -34,6 +34,8 @@ from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.batched import NumberedEvidence
 
+__all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
+
 _RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
 
 _LONGEST_RANGE = 20

@@ -17,6 +17,8 @@ from langchain_groundedness.evals.readers import FILE_ENDINGS, Record, Records, 
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 
+__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "as_dataset", "open_dataset"]
+
 Layout: TypeAlias = Literal["rows", "claims"]
 """How records make rows. `rows`: each record is one. `claims`: some records define documents, and
 the others are claims that refer to them by `documents_id`."""

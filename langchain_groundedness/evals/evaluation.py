@@ -30,6 +30,8 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
+__all__ = ["Done", "Evaluation", "EvaluationOptions", "RowTask", "run_in_threads"]
+
 
 class RowTask(NamedTuple):
     """A row that is to be evaluated."""

@@ -39,6 +39,8 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import FrozenModel, Usage
 
+__all__ = ["EvaluationResult", "Evaluator", "RowFailedError", "guarded", "listed_ids"]
+
 _LOGGER = logging.getLogger(__name__)
 
 _ROWS_PER_CALL = 2

@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.llm.chat_models import MODEL_NAMES, model_name
 
+__all__ = ["describe", "digest"]
+
 _SAMPLING = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
 _NEUTRAL_OPTIONS = frozenset(
     """

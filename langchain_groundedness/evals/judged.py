@@ -28,6 +28,13 @@ from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_r
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
 
+__all__ = [
+    "QUALITY_DIMENSIONS",
+    "AnswerQualityEvaluator",
+    "AnswerRelevancyEvaluator",
+    "RubricEvaluator",
+]
+
 QUALITY_DIMENSIONS = ("relevance", "correctness", "completeness")
 """What an answer is judged by, each from 0 to 1."""
 

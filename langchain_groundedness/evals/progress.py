@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Self
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.types import Usage
 
+__all__ = ["Price", "ProgressBar", "spending"]
+
 _MILLION = 1_000_000
 
 

@@ -25,6 +25,21 @@ from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
 from langchain_groundedness.verification.batched import NumberedEvidence
 
+__all__ = [
+    "ANSWER_QUALITY_PROMPT",
+    "ANSWER_RELEVANCY_PROMPT",
+    "CONTEXT_RELEVANCE_PROMPT",
+    "FEW_SHOT_VERIFICATION_PROMPT",
+    "RUBRIC_PROMPT",
+    "AnsweredQuestions",
+    "FaithfulnessExample",
+    "QualityScores",
+    "RelevanceExample",
+    "RelevantSentences",
+    "RubricScore",
+    "numbered",
+]
+
 
 class RelevantSentences(ReplySchema):
     """The sentences that are needed to answer the question."""

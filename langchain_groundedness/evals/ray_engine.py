@@ -38,6 +38,8 @@ from langchain_groundedness.exceptions import (
     require,
 )
 
+__all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
+
 _ROWS_PER_TASK = 8
 """Most rows per task; a task costs some tenths of a millisecond in Ray."""
 

@@ -24,6 +24,17 @@ from langchain_groundedness.exceptions import (
     require,
 )
 
+__all__ = [
+    "FILE_ENDINGS",
+    "LONGEST_LINE",
+    "Record",
+    "Records",
+    "file_error",
+    "listed",
+    "open_filesystem",
+    "open_records",
+]
+
 FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 LONGEST_LINE = 64 << 20

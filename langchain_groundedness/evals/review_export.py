@@ -8,6 +8,8 @@ from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.types import ClaimVerdict
 
+__all__ = ["ReviewExport"]
+
 Unit = Literal["answer", "claim"]
 _RIGHT, _WRONG = "supported", "unsupported"
 

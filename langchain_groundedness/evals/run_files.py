@@ -46,6 +46,22 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.types import FrozenModel, Usage
 
+__all__ = [
+    "Journal",
+    "ResultCache",
+    "RunEnd",
+    "as_json",
+    "as_line",
+    "cut_torn_line",
+    "load_run",
+    "open_to_append",
+    "read_line",
+    "read_run",
+    "save_parquet",
+    "save_run",
+]
+
+
 LONGEST_LINE = 256 << 20
 """Bytes of a line: a row with its documents and all that was found about it."""
 

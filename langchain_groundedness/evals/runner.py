@@ -20,6 +20,8 @@ from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.ray_engine import make_engine
 from langchain_groundedness.evals.values import EvaluationRun
 
+__all__ = ["EvaluationInterrupted", "aevaluate", "arun_evaluation", "evaluate"]
+
 _MAX_CONCURRENCY = 16
 ResultT = TypeVar("ResultT")
 

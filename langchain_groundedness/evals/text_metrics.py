@@ -17,6 +17,14 @@ from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 
+__all__ = [
+    "BleuEvaluator",
+    "ChrfEvaluator",
+    "RougeEvaluator",
+    "SemanticSimilarityEvaluator",
+    "cosine_of",
+]
+
 
 class _WordingEvaluator(Evaluator, ABC):
     """Base of metrics computed from two texts, in a thread under an event loop."""

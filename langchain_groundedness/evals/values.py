@@ -12,6 +12,20 @@ from typing_extensions import override
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import HTML_FORMATTERS, FrozenModel, GroundednessResult, Usage
 
+__all__ = [
+    "BadRow",
+    "EvaluatedRow",
+    "EvaluationRow",
+    "EvaluationRun",
+    "RowScore",
+    "RunHeader",
+    "RunTotals",
+    "add_usage",
+    "summarize",
+    "to_pandas",
+]
+
+
 Status = Literal["scored", "failed", "skipped"]
 
 

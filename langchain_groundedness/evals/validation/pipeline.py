@@ -38,6 +38,8 @@ from langchain_groundedness.evals.validation.validator import (
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError
 
+__all__ = ["avalidate", "validate"]
+
 _COLUMN = "validation"
 _NO_QUALITY = (
     "without a chat model there was no second stage: the composite is the source score alone"

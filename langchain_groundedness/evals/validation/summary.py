@@ -29,6 +29,16 @@ from langchain_groundedness.evals.validation.validator import (
 from langchain_groundedness.evals.values import BadRow, add_usage
 from langchain_groundedness.types import FrozenModel, Usage, VerdictLabel
 
+__all__ = [
+    "NAMES",
+    "REASONS",
+    "SweepLine",
+    "ThresholdSweep",
+    "Thresholds",
+    "ValidationSummary",
+    "summarize_rows",
+]
+
 REASONS: dict[ReasonCode, str] = {
     "contradicted": "the documents contradict a claim",
     "source": "too few claims are supported",

@@ -47,6 +47,19 @@ from langchain_groundedness.verification import (
 from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.embedding import SimilarityVerdict
 
+__all__ = [
+    "SOURCE",
+    "AnswerValidator",
+    "Bands",
+    "Criteria",
+    "Outcome",
+    "ReasonCode",
+    "RowValidation",
+    "SourceClaim",
+    "ValidatedRow",
+    "ValidationReason",
+]
+
 SOURCE = "source"
 """Name of the score of the first stage."""
 
