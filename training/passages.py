@@ -49,7 +49,9 @@ def read_passages(folder: Path = _FOLDER) -> Iterator[Passage]:
                 question, _, text = text[2:].partition("\n")
             claims = tuple(_claim(path, line) for line in below.splitlines() if line.strip())
             if len({label for _, label in claims}) > 1:
-                yield Passage(path.stem, kind.strip(), question and question.strip(), text.strip(), claims)
+                yield Passage(
+                    path.stem, kind.strip(), question and question.strip(), text.strip(), claims
+                )
 
 
 def _claim(path: Path, line: str) -> tuple[str, str]:
