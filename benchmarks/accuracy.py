@@ -41,7 +41,7 @@ from train_signals import Calibrated, calibrated, calibration_error, load_sets
 from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.embedded.differences import DifferenceKind
+from langchain_groundedness.verification.embedded.contradictions import DifferenceKind
 from langchain_groundedness.verification.embedded.encoder import encoder
 from langchain_groundedness.verification.embedded.support_model import support_model
 

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from langchain_groundedness.verification.embedded.differences import DifferenceKind
+from langchain_groundedness.verification.embedded.contradictions import DifferenceKind
 
 __all__ = [
     "AGAINST",
@@ -37,7 +37,7 @@ __all__ = [
     "support_despite",
 ]
 
-AGAINST = frozenset({"negation_differs"})
+AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
 """Signals that speak against a claim, beside those of what is missing; the others speak for it."""
 LEARNT_BESIDE = ("halueval_qa", "fool_me_twice")
 _PENALTY = 0.6

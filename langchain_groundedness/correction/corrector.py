@@ -42,7 +42,7 @@ from langchain_groundedness.types import (
     OnContradicted,
     OnUnverifiable,
 )
-from langchain_groundedness.verification.embedded.differences import differing_value
+from langchain_groundedness.verification.embedded.contradictions import differing_value
 from langchain_groundedness.verification.embedded.quantities import (
     comparable,
     find_quantities,
@@ -305,7 +305,9 @@ def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
     correction = (verdict.correction or "").strip()
     for statement in filter(None, (correction, *(c.quote for c in verdict.citations))):
         value = differing_value(text, statement)
-        if value and (not correction or value.evidence_value in correction):
+        if value is None or value.kind == "polarity":
+            continue
+        if not correction or value.evidence_value in correction:
             return Replacement(value.claim_start, value.claim_end, value.evidence_value)
     return _bare_value(text, correction) or differing_part(text, correction)
 

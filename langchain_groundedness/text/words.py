@@ -15,7 +15,6 @@ __all__ = [
     "find_words",
     "fold",
     "most_alike",
-    "says_no",
     "stem",
     "word_stem",
 ]
@@ -53,15 +52,6 @@ AUXILIARIES = {
     for form in forms.split()
 }
 """The forms of auxiliary verbs, each with its verb."""
-_NEGATION = re.compile(
-    r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
-    r"|rumou?rs? that|(?:no|any) longer|no(?! matter\b)"
-    r"|not(?! (?:only|just|merely|but)\b)(?![^,;.]{0,80} until\b)"
-    r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
-    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
-    r"|n['\u2019]t\b(?![^,;.]{0,80} until\b)",
-    re.IGNORECASE,
-)
 
 
 class Word(NamedTuple):
@@ -225,8 +215,3 @@ def _undouble(base: str) -> str:
 STOP_WORDS = frozenset(map(stem, (*_STOP_WORDS, *_EMPTY_WORDS)))
 """Stemmed English stop words. `content_words` uses a shorter list, because a shared word counts as
 evidence there and a missing one does not matter."""
-
-
-def says_no(text: str) -> bool:
-    """Tell whether a text negates anything, in English."""
-    return _NEGATION.search(text) is not None

@@ -20,9 +20,10 @@ from langchain_groundedness.evidence.windows import (
 )
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.embeddings import VectorsError, unit_rows
-from langchain_groundedness.text.words import content_words, fold, says_no
+from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
 from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
+from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
 
 __all__ = ["EmbeddingVerifier", "SimilarityVerdict", "differences"]

@@ -37,7 +37,6 @@ from langchain_groundedness.llm.replies import (
     whole_text,
 )
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.text.words import says_no
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -52,6 +51,7 @@ from langchain_groundedness.verification.batched import (
     why_unchecked,
 )
 from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
 from langchain_groundedness.verification.verdict_replies import Label, VerdictLine, may_retract

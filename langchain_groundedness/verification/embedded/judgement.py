@@ -11,12 +11,19 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
+from langchain_groundedness.text.words import find_words
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.embedded.differences import Difference, differing_value
+from langchain_groundedness.verification.embedded.contradictions import (
+    Difference,
+    differing_value,
+    exchanged_values,
+)
+from langchain_groundedness.verification.embedded.ellipsis import clause_about
 from langchain_groundedness.verification.embedded.encoder import Floats as Logits
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness.verification.embedded.polarity import find_extents, refers_back
 from langchain_groundedness.verification.embedded.statement import Item, Statement, read_statement
 from langchain_groundedness.verification.embedded.support_model import (
     Reading,
@@ -54,8 +61,8 @@ _ENOUGH = 0.95
 
 _HALF = 0.5
 
-_LIKELIER = 0.5
-"""Probability of contradiction, of what is not supported, from which it is called so."""
+_SURE = 0.9
+"""Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
 
 _CLOSE = 0.05
 """Of probabilities: calibrated to about as much."""
@@ -68,6 +75,12 @@ Floats = NDArray[np.float64]
 
 CLEAR = 0.8
 """Agreement from which a differing value decides, whatever the rest of the signals say."""
+_SAYS_MUCH = 0.4
+"""Share of a claim that a sentence must say for its clauses to be looked at one by one."""
+_FARTHEST_BACK = 3
+"""Sentences in which what a pronoun stands for is looked for."""
+_MARGIN = 0.05
+"""By how much more one sentence must say of a claim than another to count as saying more."""
 
 
 class Finding(NamedTuple):
@@ -181,21 +194,16 @@ def _judge(
 ) -> ClaimVerdict:
     finding = evidence.finding
     if evidence.statement.denies:
-        return _judge_denial(evidence, reading, probability, model, threshold)
+        return _judge_denial(evidence, probability, model, threshold)
     if finding is not None and decides(finding, evidence.statement, evidence.match):
         probability = min(probability, model.support_despite[finding.difference.kind])
     if probability >= threshold:
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if _is_opposed(reading, model):
+    if reading is not None and reading.support < 0 and model.opposition(reading) >= _SURE:
         return _opposed(evidence, probability)
     return _unverifiable(evidence.claim, probability, _silence(evidence.statement, evidence.match))
-
-
-def _is_opposed(reading: Reading | None, model: SupportModel) -> bool:
-    """Tell whether the encoder takes a claim for contradicted."""
-    return reading is not None and reading.support < 0 and model.opposition(reading) >= _LIKELIER
 
 
 def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
@@ -273,63 +281,50 @@ def _is_quoted(evidence: ClaimEvidence) -> bool:
 
 
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
-    citations = evidence.cite(
-        _sharing(evidence.match.best[-1], evidence.statement, evidence.sources)
-    )
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
-        citations=citations,
-        correction=citations[0].quote,
+        citations=evidence.cite(
+            _sharing(evidence.match.best[-1], evidence.statement, evidence.sources)
+        ),
         verifier=VERIFIER,
     )
 
 
 def _judge_denial(
-    evidence: ClaimEvidence,
-    reading: Reading | None,
-    probability: float,
-    model: SupportModel,
-    threshold: float,
+    evidence: ClaimEvidence, probability: float, model: SupportModel, threshold: float
 ) -> ClaimVerdict:
     """Judge a bare "no": supported by what contradicts the question, and the other way round.
 
     A difference that would not outweigh the model is none here either: another year beside the
     one that was asked for denies nothing.
     """
-    finding = evidence.finding
-    if finding is not None and decides(finding, evidence.statement, evidence.match):
+    if evidence.finding is not None and decides(
+        evidence.finding, evidence.statement, evidence.match
+    ):
+        difference = evidence.finding.difference
         return ClaimVerdict(
             claim=evidence.claim,
             verdict="supported",
-            support_probability=1 - model.support_despite[finding.difference.kind],
-            explanation=f"What the question asks is denied. {_wording(finding.difference)}",
-            citations=evidence.cite([finding.window.first]),
+            support_probability=1 - model.support_despite[difference.kind],
+            explanation=f"What the question asks is denied. {_wording(difference)}",
+            citations=evidence.cite([evidence.finding.window.first]),
             verifier=VERIFIER,
         )
+    if probability < threshold:
+        return _unverifiable(evidence.claim, None, "No passage denies what the question asks.")
     cited = evidence.cite([evidence.match.best[0].first])
-    if probability >= threshold:
-        return ClaimVerdict(
-            claim=evidence.claim,
-            verdict="contradicted",
-            support_probability=1 - probability,
-            explanation="The documents affirm what the question asks.",
-            citations=cited,
-            correction=cited[0].quote,
-            verifier=VERIFIER,
-        )
-    if _is_opposed(reading, model):
-        return ClaimVerdict(
-            claim=evidence.claim,
-            verdict="supported",
-            support_probability=1 - probability,
-            explanation="What the question asks is denied.",
-            citations=cited,
-            verifier=VERIFIER,
-        )
-    return _unverifiable(evidence.claim, None, "No passage denies what the question asks.")
+    return ClaimVerdict(
+        claim=evidence.claim,
+        verdict="contradicted",
+        support_probability=1 - probability,
+        explanation="The documents affirm what the question asks.",
+        citations=cited,
+        correction=cited[0].quote,
+        verifier=VERIFIER,
+    )
 
 
 def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> ClaimVerdict:
@@ -359,6 +354,8 @@ def _sharing(window: Window, statement: Statement, index: EvidenceIndex) -> list
 
 
 def _wording(difference: Difference) -> str:
+    if difference.kind == "polarity":
+        return "The documents say the opposite."
     return (
         f"The documents say {difference.evidence_value}, the claim says {difference.claim_value}."
     )
@@ -393,11 +390,16 @@ def _missing(statement: Statement, found: Floats | None) -> list[str]:
 
 def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
     """Find the sentence that differs from the statement most clearly."""
+    texts = [index.text(window.first, window.last) for window in match.sentences]
+    exchange = exchanged_values(statement.text, texts)
+    if exchange is not None and exchange[1].claim_start >= statement.own_start:
+        return Finding(exchange[1], match.sentences[exchange[0]])
     found = [
         Finding(difference, window)
-        for window in match.sentences
-        if (difference := differing_value(statement.text, index.text(window.first, window.last)))
-        and difference.claim_start >= statement.own_start
+        for window, text in zip(match.sentences, texts, strict=True)
+        if (difference := _differing(statement.text, text, window, index))
+        and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
+        and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
     ]
     clearest = max(found, key=lambda finding: finding.difference.agreement, default=None)
     if clearest is None:
@@ -407,16 +409,72 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     return clearest._replace(alike=frozenset(alike))
 
 
+def _differing(
+    claim: str, sentence: str, window: Window, index: EvidenceIndex
+) -> Difference | None:
+    """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
+    before = _before(window, index) if refers_back(sentence) else ""
+    clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
+    if clause is None:
+        return differing_value(claim, sentence, before=before)
+    difference = differing_value(claim, clause, before=before)
+    if difference is None or difference.kind != "polarity":
+        return difference
+    return difference._replace(
+        evidence_value=sentence, evidence_start=0, evidence_end=len(sentence)
+    )
+
+
+def _before(window: Window, index: EvidenceIndex) -> str:
+    """Give the sentence before a window; if it refers back in turn, with those that it leans on."""
+    document = index.document_of[window.first]
+    first = window.first
+    while (
+        first > max(0, window.first - _FARTHEST_BACK) and index.document_of[first - 1] == document
+    ):
+        first -= 1
+        if not refers_back(index.text(first, first)):
+            break
+    return index.text(first, window.first - 1) if first < window.first else ""
+
+
+def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
+    """Tell whether any sentence gives the claim's own extent: "all members"."""
+    mine = next(e for e in find_extents(statement.words) if e.start == difference.claim_start)
+    return any(
+        (each.degree, each.of) == (mine.degree, mine.of)
+        for text in texts
+        for each in find_extents(find_words(text))
+    )
+
+
 def decides(finding: Finding, statement: Statement, match: Match) -> bool:
-    """Tell whether a difference outweighs the model: no other sentence gives the claim's value."""
+    """Tell whether a difference outweighs the model."""
     difference = finding.difference
+    if difference.kind == "exchange":
+        return True
     if difference.agreement < CLEAR:
         return False
+    if difference.kind in ("extent", "polarity"):
+        return finding.window == match.sentences[0]
     value = np.array([_inside(difference, item, statement) for item in statement.items])
-    giving = {w.first for w in match.pool if (w.found[value] > _HALF).any()}
-    return giving <= finding.alike if giving else not (match.anywhere[value] > _HALF).any()
+    if not (match.anywhere[value] > _HALF).any():
+        return True
+    giving = [w for w in match.pool if (w.found[value] > _HALF).any()]
+    others = [w for w in giving if w.first not in finding.alike]
+    if giving and not others:
+        return True
+    said = max((_rest(w, value, match) for w in others), default=0.0)
+    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
 
 
 def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
     start = item.quantity.start if item.quantity else statement.words[item.position].start
     return difference.claim_start <= start < difference.claim_end
+
+
+def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
+    """Share of what the claim says besides a value that a window says."""
+    return float(window.found[~value] @ match.weights[~value]) / max(
+        float(match.weights[~value].sum()), 1e-9
+    )

@@ -14,9 +14,9 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from langchain_groundedness.evidence.windows import encoder_tokens
-from langchain_groundedness.text.words import says_no
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.polarity import polarity_signals
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
     find_quantities,
@@ -351,9 +351,8 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         **_kinds(statement, match),
         **_order(statement, match.best, index),
     }
-    denies = says_no(statement.text[statement.own_start :])
-    denied = says_no(index.text(two.first, two.last))
-    return coverage | _bends(coverage) | {"negation_differs": float(denies) - float(denied)}
+    polarity = polarity_signals(statement, index.text(two.first, two.last))
+    return coverage | _bends(coverage) | polarity
 
 
 def _bends(coverage: dict[str, float]) -> dict[str, float]:

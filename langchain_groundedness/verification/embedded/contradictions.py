@@ -1,0 +1,543 @@
+"""What a claim says differently from a quote that speaks about the same thing."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple, TypeAlias
+
+from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.polarity import (
+    Part,
+    Span,
+    denial_differs,
+    denials,
+    differing_extent,
+    is_parallel,
+    is_verb,
+    mean_the_same_reversed,
+    opposite_words,
+    refers_back,
+)
+from langchain_groundedness.verification.embedded.quantities import (
+    Quantity,
+    comparable,
+    compatible,
+    find_quantities,
+    same_quantity,
+    units_fit,
+)
+from langchain_groundedness.verification.embedded.statement import blank_references
+
+__all__ = ["Difference", "DifferenceKind", "differing_value", "exchanged_values", "restricts"]
+
+DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity", "exchange"]
+
+_SAME_SUBJECT = 0.5
+"""Share of the claim's other words, weighed by rarity, that the quote must say too."""
+
+_SAME_STATEMENT = 0.85
+"""The same for polarity: only a quote that says nearly everything can be the opposite."""
+
+_FEWEST_WORDS = 3
+
+_LONGEST_QUOTE = 4
+
+_NEAR = 4
+
+_LITTLE_ELSE = 2
+
+_SHORTEST_NAME = 3
+
+_LONGEST_NOUN = 2
+
+_NAME = re.compile(
+    r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
+    r"[^\W\d_a-z][\w'\u2019-]*)*"
+)
+
+
+_Around: TypeAlias = tuple[list[str], list[str]]
+_Places: TypeAlias = tuple[int, int]
+"""Of a quantity in the claim, and of one in the quote."""
+_MOST_VALUES = 16
+_JOINS = frozenset(
+    "and or nor with plus versus vs as be is are was were s".split()  # noqa: SIM905  (a word list reads better as words)
+)
+_BOTH_WAYS = frozenset(
+    map(
+        stem,
+        """
+        marry married meet border adjoin merge equal resemble equivalent same similar identical
+        parallel adjacent near next close beside between brother sister sibling cousin twin friend
+        partner colleague neighbor neighbour rival spouse fight draw tie collaborate cooperate share
+        agree differ different talk compete overlap resemble
+        """.split(),  # noqa: SIM905  (a word list reads better as words)
+    )
+)
+"""Words between two names that may be exchanged without a change of meaning."""
+_ALIKE = dict.fromkeys(map(stem, ("his", "her", "its", "their")), "their")
+"""Whoever is exchanged may have another pronoun."""
+_LEGAL_FORMS = frozenset(map(stem, ("corp", "corporation", "inc", "ltd", "llc", "plc", "gmbh")))
+"""Left aside: "Acme" is "Acme Corp"."""
+_NOUN = re.compile(
+    r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
+    re.IGNORECASE,
+)
+"""An article and the one or two words behind it."""
+_BOUND = re.compile(
+    r"(?:\b(?:aged|of|at least|at most|no(?:t)? (?:more|less|fewer) than|(?:more|less|fewer) than"
+    r"|up to|over|above|under|below) )+$",
+    re.IGNORECASE,
+)
+_WHO = re.compile(
+    r"(?:^|[,;:]\s*|(?P<within>\b(?:for|to|by|from|with|of|on|at|all|no|any|only|if|when)\s+))"
+    r"(?P<noun>(?:[\w-]+\s+){0,2}?"
+    r"(?:[\w-]{2,}s|children|people|men|women|those|anyone|everyone|nobody))\s+$",
+    re.IGNORECASE,
+)
+"""A noun of the plural with little before it: at the start of a clause, or behind a preposition."""
+_LIMIT = "most"
+_MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
+_NEXT = re.compile(r"\s*([\w'\u2019-]+)")
+_LONGEST = 80
+
+
+class Difference(NamedTuple):
+    """Where a claim and a quote name different things in the same place.
+
+    `claim[claim_start:claim_end] == claim_value` and
+    `quote[evidence_start:evidence_end] == evidence_value`. For polarity these are the whole texts.
+    """
+
+    kind: DifferenceKind
+    claim_value: str
+    claim_start: int
+    claim_end: int
+    evidence_value: str
+    evidence_start: int
+    evidence_end: int
+    agreement: float
+    """Share of the claim's other words, weighed by rarity, that the quote says too; 0 .. 1, and 1
+    if the claim is nothing but its value."""
+    parallel: bool
+    """Whether the quote, or a clause of it, makes the same statement and no other but for this."""
+
+
+class _Pair(NamedTuple):
+    """A claim and a quote, with their words."""
+
+    claim: str
+    claim_words: list[Word]
+    quote: str
+    quote_words: list[Word]
+
+    def agreement(self, without: Sequence[Span], *, named: frozenset[str] = frozenset()) -> float:
+        """Share of the claim's words outside some parts that the quote says, weighed by rarity.
+
+        Words that are `named` before the quote do not count if the quote does not repeat them.
+        """
+        table = rarity()
+        theirs = {word.stem for word in self.quote_words}
+        rest = {
+            w.stem: table.weight(w.stem)
+            for w in self.claim_words
+            if w.stem not in STOP_WORDS
+            and not any(s.start <= w.start < s.end for s in without)
+            and (w.stem in theirs or w.stem not in named)
+        }
+        total = sum(rest.values())
+        return (
+            sum(share for word, share in rest.items() if word in theirs) / total if total else 1.0
+        )
+
+    def difference(
+        self, kind: DifferenceKind, mine: Span, theirs: Span, agreement: float
+    ) -> Difference:
+        """Make a difference of a part of each."""
+        return Difference(
+            kind,
+            *(self.claim[mine.start : mine.end], mine.start, mine.end),
+            *(self.quote[theirs.start : theirs.end], theirs.start, theirs.end),
+            agreement,
+            self.parallel([mine], [theirs]),
+        )
+
+    def parallel(self, mine: Sequence[Span], theirs: Sequence[Span]) -> bool:
+        """Tell whether both make one statement apart from some parts."""
+        return is_parallel(self.claim_words, mine, self.quote, self.quote_words, theirs)
+
+    def opposite(self, agreement: float, *, parallel: bool) -> Difference:
+        """Make a difference of the whole texts."""
+        claim, quote = self.claim, self.quote
+        return Difference(
+            "polarity", claim, 0, len(claim), quote, 0, len(quote), agreement, parallel
+        )
+
+
+def differing_value(claim_text: str, quote: str, *, before: str = "") -> Difference | None:
+    """Find the value, date, name, extent or polarity in which a claim differs from a quote."""
+    claim = blank_references(claim_text)
+    pair = _Pair(claim, find_words(claim), quote, find_words(quote))
+    options = [*_quantities(pair), *_names(pair)]
+    if options:
+        return max(options, key=lambda option: option[0])[1]
+    return _extent(pair) or _polarity(pair, before)
+
+
+def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
+    mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
+    agreement = pair.agreement(mine)
+    if agreement < _SAME_SUBJECT:
+        return
+    giving = _giving(pair, mine, theirs)
+    given_mine, giving_theirs = {m for m, _ in giving}, {t for _, t in giving}
+    unmatched = [claimed for m, claimed in enumerate(mine) if m not in given_mine]
+    if not unmatched:
+        return
+    rest = [w for w in pair.claim_words if w.stem not in STOP_WORDS and not _inside(w, mine)]
+    # A value and little else, all of which the quote says too: there is no other place for it.
+    alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
+    around_theirs = [_around(pair.quote_words, given) for given in theirs]
+    spare = _spare(pair, mine, theirs, giving)
+    for claimed in unmatched:
+        around = _around(pair.claim_words, claimed)
+        for t, (given, around_given) in enumerate(zip(theirs, around_theirs, strict=True)):
+            repeats = t in spare and around[1][:1] == around_given[1][:1]
+            if t in giving_theirs and not repeats:
+                continue
+            context = _context(around, around_given)
+            if _agree(pair, claimed, given) or not comparable(claimed, given):
+                continue
+            if not _alike(claimed, given, context, alone=alone):
+                continue
+            kind: DifferenceKind = "date" if claimed.kind == "date" else "quantity"
+            yield context + agreement, pair.difference(kind, claimed, given, agreement)
+
+
+def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_Places]:
+    """Tell which quantity of the claim is given by which of the quote."""
+    units_mine, units_theirs = {q.unit for q in mine}, {q.unit for q in theirs}
+    return {
+        (m, t)
+        for m, claimed in enumerate(mine)
+        for t, given in enumerate(theirs)
+        if gives(pair.claim, claimed, pair.quote, given)
+        and units_fit(claimed, given, in_claim=units_mine, beside=units_theirs)
+    }
+
+
+def _spare(
+    pair: _Pair, mine: list[Quantity], theirs: list[Quantity], giving: set[_Places]
+) -> set[int]:
+    """Give the numbers of the quote that repeat what another one of it gives already.
+
+    In "room 12 has 12 seats", the room of a claim about room 12 leaves the seats over.
+    """
+    if len(theirs) == 1:
+        return set()
+    around_mine = [_around(pair.claim_words, q) for q in mine]
+    around_theirs = [_around(pair.quote_words, q) for q in theirs]
+    likeness = {
+        (m, t): (
+            mine[m].unit == theirs[t].unit,
+            _context(around_mine[m], around_theirs[t]),
+            -abs(m - t),
+        )
+        for m, t in giving
+        if theirs[t].kind == "number"
+    }
+    placed, taken = set[int](), set[int]()
+    for m, t in sorted(likeness, key=lambda both: (likeness[both], both), reverse=True):
+        if m not in placed and t not in taken:
+            placed.add(m)
+            taken.add(t)
+    return {t for _, t in likeness} - taken
+
+
+def _agree(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
+    """Tell whether two numbers can both be true of one thing, or of one group."""
+    return compatible(claimed, given) and not other_bound(pair.claim, claimed, pair.quote, given)
+
+
+def _inside(word: Word, quantities: list[Quantity]) -> bool:
+    return any(q.start <= word.start < q.end for q in quantities)
+
+
+def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -> bool:
+    """Two amounts of money differ; two bare numbers may count different things."""
+    if claimed.kind == "number" and claimed.unit in ("$", "€", "£", "¥", "₹"):
+        return True
+    if given.text == "decade" or claimed.text == "decade":
+        return False
+    return alone or context >= 1
+
+
+def _context(claimed: _Around, given: _Around) -> float:
+    """Count the content words near both values, the nearest for most."""
+    score = 0.0
+    for mine, theirs in zip(claimed, given, strict=True):
+        score += sum(1.0 for word in mine if word in theirs)
+        score += 0.5 if mine and theirs and mine[0] == theirs[0] else 0.0
+    return score
+
+
+def _around(words: list[Word], span: Span) -> _Around:
+    before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
+    after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
+    return before[::-1][:_NEAR], after[:_NEAR]
+
+
+def _names(pair: _Pair) -> Iterator[tuple[float, Difference]]:
+    mine = {word.stem for word in pair.claim_words}
+    theirs = {word.stem for word in pair.quote_words}
+    others = list(_name_spans(pair.quote, pair.quote_words, mine))
+    for claimed in _name_spans(pair.claim, pair.claim_words, theirs) if others else ():
+        agreement = pair.agreement([claimed])
+        if agreement < _SAME_SUBJECT:
+            continue
+        for given in others:
+            if _is_short_for(
+                pair.claim[claimed.start : claimed.end], pair.quote[given.start : given.end]
+            ):
+                continue
+            if _same_place(pair.claim_words, claimed, pair.quote_words, given):
+                context = _context(
+                    _around(pair.claim_words, claimed), _around(pair.quote_words, given)
+                )
+                yield context + agreement, pair.difference("name", claimed, given, agreement)
+
+
+def _is_short_for(name: str, other: str) -> bool:
+    """Tell whether one name may be short for the other: "Fri" for "Friday", "NYC"."""
+    short, long = sorted((name.casefold(), other.casefold()), key=len)
+    initials = "".join(word[0] for word in long.split())
+    return (len(short) >= _SHORTEST_NAME and long.startswith(short)) or short == initials
+
+
+def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
+    """Give the names of a text that share no word with the other text."""
+    common = rarity()
+    for part in name_spans(text):
+        inside = [w for w in words if part.start <= w.start < part.end]
+        if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
+            continue
+        opens = not text[: part.start].rstrip() or text[: part.start].rstrip()[-1] in ".!?:"
+        lone = len(inside) == 1 and inside[0].stem in common.idf
+        if all(w.stem in STOP_WORDS for w in inside):
+            continue
+        if opens and lone and inside[0].stem not in common.names:
+            continue
+        yield part
+
+
+def name_spans(text: str) -> Iterator[Part]:
+    """Give what may be the names of a text: words with a capital, and what joins them."""
+    for match in _NAME.finditer(text):
+        yield Part(match.start(), match.start() + len(match.group().rstrip("_")))
+
+
+def _same_place(
+    claim_words: list[Word], claimed: Span, quote_words: list[Word], given: Span
+) -> bool:
+    """Tell whether both stand behind the same words: "created by X", "created by Y"."""
+    mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
+    theirs = [w.stem for w in quote_words if w.end <= given.start][::-1]
+    if not mine or not theirs or mine[0] != theirs[0]:
+        return False
+    content_mine = next((w for w in mine if w not in STOP_WORDS), None)
+    content_theirs = next((w for w in theirs if w not in STOP_WORDS), None)
+    return content_mine is not None and content_mine == content_theirs
+
+
+def _extent(pair: _Pair) -> Difference | None:
+    found = differing_extent(pair.claim_words, pair.quote_words)
+    if found is None:
+        return None
+    mine, theirs = found
+    agreement = pair.agreement([mine])
+    if agreement < _SAME_STATEMENT:
+        return None
+    return pair.difference("extent", mine, theirs, agreement)
+
+
+def _polarity(pair: _Pair, before: str) -> Difference | None:
+    if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
+        return None  # too much else to be sure that both speak of one thing
+    opposite = opposite_words(pair.claim_words, pair.quote_words)
+    if denial_differs(pair.claim, pair.quote) == (opposite is not None):
+        return None  # neither differs, or both do and cancel out
+    if opposite and mean_the_same_reversed(pair.claim_words, pair.quote_words, opposite):
+        return None
+    stems = set(opposite or ())
+    mine, theirs = (
+        [*denials(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
+        for text, words in ((pair.claim, pair.claim_words), (pair.quote, pair.quote_words))
+    )
+    agreement = pair.agreement(mine, named=_named(pair, before))
+    parallel = pair.parallel(mine, theirs)
+    content = {word.stem for word in pair.claim_words if word.stem not in STOP_WORDS}
+    if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):
+        return None
+    return pair.opposite(agreement, parallel=parallel)
+
+
+def _named(pair: _Pair, before: str) -> frozenset[str]:
+    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
+
+    They stand side by side before it, and the quote does not say them itself.
+    """
+    if not before or not refers_back(pair.quote):
+        return frozenset()
+    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
+    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
+    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
+        return frozenset()
+    return frozenset(places)
+
+
+class _Value(NamedTuple):
+    quantity: Quantity | None
+    """`None` for a name."""
+    start: int
+    end: int
+
+    def may_stand_for(self, other: "_Value") -> bool:
+        if self.quantity is None or other.quantity is None:
+            return self.quantity is other.quantity
+        return comparable(self.quantity, other.quantity)
+
+
+def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference] | None:
+    """Find two values of a claim that a quote gives in exchanged places, word for word else.
+
+    Nothing is found if any quote says the claim as it is, or where the order says nothing:
+    "Anna and Peter", "Anna married Peter".
+    """
+    said = [_stems(quote) for quote in quotes]
+    mine = _stems(claim)
+    if any(mine in each for each in said):
+        return None
+    if not any(set(mine.split()) <= set(each.split()) for each in said):
+        return None
+    for one, other in _pairs(claim):
+        stems = _stems(_exchanged(claim, one, other))
+        for place, each in enumerate(said):
+            if (at := each.find(stems)) >= 0:
+                return place, _difference(claim, one, other, quotes[place], each.count(" ", 0, at))
+    return None
+
+
+def _stems(text: str) -> str:
+    return f" {' '.join(_ALIKE.get(word.stem, word.stem) for word in _words(text))} "
+
+
+def _words(text: str) -> list[Word]:
+    return [word for word in find_words(text) if word.stem not in _LEGAL_FORMS]
+
+
+def _pairs(claim: str) -> Iterator[tuple[_Value, _Value]]:
+    values = [_Value(q, q.start, q.end) for q in find_quantities(claim)]
+    for part in (_exchange_names(claim), _noun_spans(claim)):
+        values += [
+            _Value(None, span.start, span.end)
+            for span in part
+            if not any(v.start < span.end and span.start < v.end for v in values if v.quantity)
+        ]
+    if len(values) > _MOST_VALUES:
+        return
+    for one, other in combinations(sorted(values, key=lambda value: value.start), 2):
+        if one.end > other.start:
+            continue
+        between = [word.stem for word in find_words(claim[one.end : other.start])]
+        score = one.quantity is not None and not between  # 1-7 is not 7-1
+        both_ways = _BOTH_WAYS.intersection(between) or between.count("as") > 1
+        if one.may_stand_for(other) and (set(between) - _JOINS or score) and not both_ways:
+            yield one, other
+
+
+def _exchange_names(claim: str) -> Iterator[Part]:
+    """Give names, of "Anna's" the name alone."""
+    for start, end in name_spans(claim):
+        yield Part(start, end - 2 if claim[start:end].endswith(("'s", "\u2019s")) else end)
+
+
+def _noun_spans(claim: str) -> Iterator[Part]:
+    """Give what stands behind articles, with them and without: "the dog", "dog"."""
+    for found in _NOUN.finditer(claim):
+        for words in ("one", "two"):
+            if found[words]:
+                yield Part(found.start(), found.end(words))
+                yield Part(found.start("one"), found.end(words))
+
+
+def _exchanged(claim: str, one: _Value, other: _Value) -> str:
+    return (
+        claim[: one.start]
+        + claim[other.start : other.end]
+        + claim[one.end : other.start]
+        + claim[one.start : one.end]
+        + claim[other.end :]
+    )
+
+
+def _difference(
+    claim: str, one: _Value, other: _Value, quote: str, words_before: int
+) -> Difference:
+    skipped = len(_words(claim[: one.start]))
+    inside = len(_words(claim[one.start : other.end]))
+    words = _words(quote)[words_before + skipped :][:inside]
+    start, end = words[0].start, words[-1].end
+    for quantity in find_quantities(quote):  # with its currency, with its unit
+        if quantity.start < start < quantity.end:
+            start = quantity.start
+        if quantity.start < end < quantity.end:
+            end = quantity.end
+    return Difference(
+        "exchange",
+        claim[one.start : other.end],
+        one.start,
+        other.end,
+        quote[start:end],
+        start,
+        end,
+        1.0,
+        parallel=True,
+    )
+
+
+def restricts(text: str, quantity: Quantity) -> bool:
+    """Tell whether a bound says whom a statement is about, and measures nothing."""
+    if quantity.bound in ("", "about"):
+        return False
+    before = text[max(0, quantity.start - _LONGEST) : quantity.start]
+    found = _WHO.search(_BOUND.sub("", before))
+    if found is None:
+        return False
+    [*leading, noun] = found.group("noun").split()
+    if leading and is_verb(noun):
+        return False  # "it weighs over 50 pounds"
+    if found.group("within"):
+        return True
+    behind = text[quantity.end : quantity.end + _LONGEST]
+    word = _NEXT.match(behind, len(m.group()) if (m := _MEASURE.match(behind)) else 0)
+    return word is not None and is_verb(word.group(1))
+
+
+def gives(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
+    """Tell whether a quote gives what a claim says, bounds on who is meant only word for word."""
+    return same_quantity(claimed, given) and not other_bound(claim, claimed, quote, given)
+
+
+def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
+    """Tell whether a claim and a quote name different limits, or are about other people.
+
+    Of two limits ("at most", "up to"), one follows from the other, and still both are not true of
+    one thing: who reads "at most 1,000" does not expect 200. "Under 9,000" and "more than 100" only
+    tell what is known, and may be told less precisely.
+    """
+    if claimed.bound != given.bound or claimed.value == given.value:
+        return False
+    if claimed.bound == _LIMIT and claimed.unit == given.unit:
+        return True
+    return restricts(claim, claimed) and restricts(quote, given)

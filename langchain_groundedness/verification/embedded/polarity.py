@@ -1,0 +1,520 @@
+"""Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.statement import Statement
+
+__all__ = [
+    "Part",
+    "Span",
+    "denial_differs",
+    "denials",
+    "differing_extent",
+    "find_extents",
+    "is_parallel",
+    "is_verb",
+    "mean_the_same_reversed",
+    "opposite_words",
+    "polarity_signals",
+    "refers_back",
+    "says_no",
+]
+
+_NEGATION = re.compile(
+    r"\b(?:(?:there (?:is|was) )?no evidence (?:that|of|for)|(?:it is )?(?:a )?myth that"
+    r"|rumou?rs? that|(?:no|any) longer|no(?! matter\b)"
+    r"|not(?! (?:only|just|merely|but)\b)(?![^,;.]{0,80} until\b)"
+    r"|never|none|neither|nor|nobody|nothing|without|except(?: for)?|cannot|hardly|unable to"
+    r"|fail(?:s|ed|ing)? to|lack(?:s|ed|ing)?|refus(?:es|ed|ing) to|den(?:y|ies|ied))\b"
+    r"|n['\u2019]t\b(?![^,;.]{0,80} until\b)",
+    re.IGNORECASE,
+)
+
+_PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
+
+_OPPOSITES = {
+    (stem(a), stem(b))
+    for pair in [
+        "increase decrease",
+        "rise fall",
+        "rise decline",
+        "grow shrink",
+        "grow decline",
+        "gain lose",
+        "win lose",
+        "up down",
+        "high low",
+        "higher lower",
+        "large small",
+        "larger smaller",
+        "big small",
+        "more less",
+        "more fewer",
+        "most least",
+        "early late",
+        "earlier later",
+        "before after",
+        "first last",
+        "young old",
+        "younger older",
+        "allow forbid",
+        "allow prohibit",
+        "permit prohibit",
+        "accept reject",
+        "support oppose",
+        "include exclude",
+        "start end",
+        "begin end",
+        "open close",
+        "live die",
+        "birth death",
+        "bear die",
+        "true false",
+        "male female",
+        "man woman",
+        "father mother",
+        "son daughter",
+        "brother sister",
+        "husband wife",
+        "king queen",
+        "north south",
+        "east west",
+        "northern southern",
+        "eastern western",
+        "left right",
+        "always never",
+        "all none",
+        "buy sell",
+        "legal illegal",
+        "possible impossible",
+        "able unable",
+        "common rare",
+        "safe dangerous",
+        "fast slow",
+        "hot cold",
+        "strong weak",
+        "success failure",
+        "successful unsuccessful",
+        "profit loss",
+        "public private",
+        "single married",
+        "alive dead",
+        "present absent",
+        "enable disable",
+        "increase reduce",
+        "improve worsen",
+        "maximum minimum",
+        "above below",
+        "inside outside",
+        "positive negative",
+        "good bad",
+        "best worst",
+        "long short",
+        "longer shorter",
+        "same different",
+        "agree disagree",
+        "like dislike",
+        "approve reject",
+        "pass reject",
+        "heavier lighter",
+        "taller shorter",
+        "closer farther",
+        "lend borrow",
+        "beat lose",
+        "defeat lose",
+        "import export",
+        "precede follow",
+        "full empty",
+    ]
+    for a, b in (pair.split(),)
+}
+
+_CONVERSES = {
+    frozenset(map(stem, pair.split()))
+    for pair in (
+        "buy sell",
+        "win lose",
+        "beat lose",
+        "defeat lose",
+        "lend borrow",
+        "import export",
+        "precede follow",
+        "before after",
+    )
+}
+"""The same seen from either side: "A sold it to B", "B bought it from A"."""
+
+_OPPOSITE_OF: dict[str, frozenset[str]] = {}
+
+for _a, _b in _OPPOSITES:
+    _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
+    _OPPOSITE_OF[_b] = _OPPOSITE_OF.get(_b, frozenset()) | {_a}
+
+_EXTENT = {
+    stem(word): degree
+    for degree, words in enumerate(
+        (
+            "all every always only entire entirely sole solely must completely never none",
+            "most mostly usually often generally many primarily",
+            "some sometimes few may might could can occasionally possibly perhaps likely",
+        )
+    )
+    for word in words.split()
+}
+
+_QUANTIFIERS = {
+    stem(word): degree
+    for degree, words in enumerate(
+        (
+            "all every each always",
+            "most usually mostly",
+            "some several sometimes occasionally",
+            "few rarely seldom hardly",
+        )
+    )
+    for word in words.split()
+}
+
+_EXCLUDED_BY = {0: (1, 2, 3), 1: (3,), 3: (0, 1)}
+"""Which extents a quote must not give where the claim gives another: of "some" a reader takes that
+it is not "all", but "all" bears out "some"."""
+
+_SUPERLATIVES = frozenset(
+    "most least best worst first only last".split()  # noqa: SIM905  (a word list reads better as words)
+)
+
+_SUPERLATIVE_LENGTH = 6
+
+
+_AVOID = re.compile(
+    r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
+    r"(?:avoid|refrain from)\b",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"\b(?:instead of|in place of|rather than)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
+_JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
+_LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
+_BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
+_BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
+_VERBS = frozenset(
+    map(
+        stem,
+        """
+        accept apply arrive attend become beat begin belong boil borrow build buy call carry charge
+        close come consist contain cost cover cross deliver demand depart drink drive earn eat
+        employ enjoy enter export face fall feed finish fit fly follow gain get give go grow hold
+        import include join keep last lead learn leave lend let lie like live lose make marry
+        measure move need offer open order own pay play prefer premiere produce provide publish
+        reach receive refund release require ride rise run sell send serve ship sit sleep speak
+        spend stand start stay stop store study supply support swim take teach travel use visit
+        vote want wear weigh win work write
+        """.split(),  # noqa: SIM905  (a word list reads better as words)
+    )
+)
+_PAST = re.compile(r"[a-z]{3,}ed")
+_PARALLEL = 0.8
+"""Share, weighed by rarity, of what is left of either that the other must say too."""
+_FEWEST_IN_CLAUSE = 2
+_PARALLEL_CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
+
+
+class Opposites(NamedTuple):
+    """Two words of opposite meaning, one of each text."""
+
+    claim: str
+    evidence: str
+
+
+class Extent(NamedTuple):
+    """A quantifier, and the content word that it speaks about."""
+
+    degree: int
+    """0: all; 1: most; 2: some; 3: few."""
+    of: str
+    start: int
+    end: int
+
+
+def says_no(text: str) -> bool:
+    """Tell whether a text negates anything, in English."""
+    return _NEGATION.search(text) is not None
+
+
+class Part(NamedTuple):
+    """A part of a text."""
+
+    start: int
+    end: int
+
+
+def negations(text: str) -> list[Part]:
+    """Find what negates in a text."""
+    return [Part(*match.span()) for match in _NEGATION.finditer(text)]
+
+
+def mean_the_same_reversed(
+    claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites
+) -> bool:
+    """Tell whether opposites mean the same, seen from either side.
+
+    "A is older than B", "B is younger than A"; "A sold it to B", "B bought it from A".
+    """
+    compares = "than" in {w.stem for w in claim} & {w.stem for w in evidence}
+    if not compares and {opposite.claim, opposite.evidence} not in _CONVERSES:
+        return False
+    mine = _sides(claim, opposite.claim)
+    theirs = _sides(evidence, opposite.evidence)
+    return bool(mine[0] & theirs[1]) and bool(mine[1] & theirs[0])
+
+
+def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
+    place = next(place for place, word in enumerate(words) if word.stem == middle)
+    before, after = (
+        {w.stem for w in part if w.stem not in STOP_WORDS}
+        for part in (words[:place], words[place + 1 :])
+    )
+    return before - after, after - before
+
+
+def negation_differs(claim: str, evidence: str) -> bool:
+    """Tell whether one of two texts negates what the other one says."""
+    return only_one_denies(_negated(claim), claim, _negated(evidence), evidence)
+
+
+def only_one_denies(
+    mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
+) -> bool:
+    """Tell whether one of two texts says what only the other one denies."""
+    if not (mine or theirs) or (mine and theirs):
+        return False
+    all_mine = {word.stem for word in find_words(claim)}
+    all_theirs = {word.stem for word in find_words(evidence)}
+    return bool((mine & all_theirs) | (theirs & all_mine))
+
+
+def _negated(text: str) -> set[str]:
+    """Give the content word behind each negation, up to the next punctuation."""
+    ends = [match.end() for match in _NEGATION.finditer(text)]
+    if not ends:
+        return set()
+    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    starts = [word.start for word in content]
+    stops = [match.start() for match in _PUNCTUATION.finditer(text)]
+    negated: set[str] = set()
+    for end in ends:
+        word, stop = bisect_left(starts, end), bisect_left(stops, end)
+        found = word < len(content) and (stop == len(stops) or starts[word] < stops[stop])
+        negated.add(content[word].stem if found else "")
+    return negated
+
+
+def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites | None:
+    """Find a word of the claim in whose place the evidence has its opposite."""
+    mine = [word.stem for word in claim if word.stem not in STOP_WORDS]
+    theirs = [word.stem for word in evidence if word.stem not in STOP_WORDS]
+    for place, word in enumerate(mine):
+        for other in sorted(_OPPOSITE_OF.get(word, frozenset())):
+            if other in mine or word in theirs or other not in theirs:
+                continue
+            if _neighbours(mine, place) & _neighbours(theirs, theirs.index(other)):
+                return Opposites(word, other)
+    return None
+
+
+def find_extents(words: Sequence[Word]) -> list[Extent]:
+    """Find the quantifiers of a text, each with the next content word."""
+    found = []
+    for place, word in enumerate(words):
+        if (degree := _QUANTIFIERS.get(word.stem)) is None:
+            continue
+        content = (w.stem for w in words[place + 1 :] if w.stem not in STOP_WORDS)
+        if of := next(content, ""):
+            found.append(Extent(degree, of, word.start, word.end))
+    return found
+
+
+def differing_extent(
+    claim: Sequence[Word], evidence: Sequence[Word]
+) -> tuple[Extent, Extent] | None:
+    """Find where a claim says "all" of what the evidence says only "some", and the like."""
+    given = find_extents(evidence)
+    for mine in find_extents(claim):
+        theirs = [each for each in given if each.of == mine.of]
+        if any(each.degree == mine.degree for each in theirs):
+            continue
+        for each in theirs:
+            if each.degree in _EXCLUDED_BY.get(mine.degree, ()):
+                return mine, each
+    return None
+
+
+def _neighbours(words: list[str], place: int) -> set[str]:
+    return set(words[max(place - 1, 0) : place] + words[place + 1 : place + 2])
+
+
+def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
+    """Measure where a statement and its evidence differ in polarity or extent."""
+    claim = statement.text[statement.own_start :]
+    mine = {word.stem for word in statement.words}
+    evidence_words = find_words(evidence)
+    theirs = {word.stem for word in evidence_words}
+    own = [word for word in statement.words if word.start >= statement.own_start]
+    no_claim, no_evidence = says_no(claim), says_no(evidence)
+    degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
+    return {
+        "negation_differs": float(no_claim) - float(no_evidence),
+        "denied": float(negation_differs(claim, evidence)),
+        "opposites": float(opposite_words(own, evidence_words) is not None),
+        "stronger": float(0 in degrees),
+        "superlative_new": float(any(_is_superlative(w) for w in mine - theirs)),
+    }
+
+
+def _is_superlative(word: str) -> bool:
+    return word in _SUPERLATIVES or (word.endswith("est") and len(word) >= _SUPERLATIVE_LENGTH)
+
+
+@lru_cache(maxsize=256)
+def denials(text: str) -> tuple[Part, ...]:
+    """Find what denies or forbids in a text."""
+    found = (match for pattern in (_AVOID, _INSTEAD) for match in pattern.finditer(text))
+    return (*negations(text), *(Part(*match.span()) for match in found))
+
+
+def denial_differs(claim: str, evidence: str) -> bool:
+    """Tell whether one of two texts denies what the other one says."""
+    mine, theirs = _denied(claim), _denied(evidence)
+    if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
+        return False
+    return only_one_denies(mine, claim, theirs, evidence)
+
+
+def refers_back(text: str) -> bool:
+    """Tell whether a pronoun of a text may stand for what the sentence before names."""
+    pronoun = _BACK.search(text)
+    if pronoun is None:
+        return False
+    reaches = [_reach(text, part) for part in denials(text)]
+    return not reaches or any(pronoun.start() < end for end in reaches)
+
+
+def _reach(text: str, part: Part) -> int:
+    """Give where the clause ends that a negation stands in, commas between joined words aside."""
+    end = _CLAUSE_END.search(text, part.end)
+    stop = end.start() if end else len(text)
+    joined = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=part.end)
+    comma = text.find(",", joined, stop)
+    return stop if comma < 0 else comma
+
+
+@lru_cache(maxsize=256)
+def _denied(text: str) -> frozenset[str]:
+    """Give the content word behind each negation, and those that are joined to it."""
+    parts = denials(text)
+    if not parts:
+        return frozenset()
+    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    denied: set[str] = set()
+    for part in parts:
+        end = _CLAUSE_END.search(text, part.end)
+        stop = end.start() if end else len(text)
+        next_to = _PUNCTUATION.search(text, part.end)
+        denied.add(_first(content, part.end, next_to.start() if next_to else len(text)))
+        last = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=-1)
+        denied |= {
+            _first(content, joined.end(), stop)
+            for joined in _JOINED.finditer(text, part.end, stop)
+            if joined.end() <= last
+        }
+    return frozenset(denied)
+
+
+def _first(content: list[Word], start: int, stop: int) -> str:
+    return next((word.stem for word in content if start <= word.start < stop), "")
+
+
+def _affirmed(text: str) -> set[str]:
+    """Give what stands only behind "but": "not on Monday but on Sunday"."""
+    parts = denials(text)
+    but = _BUT.search(text, parts[0].end) if parts else None
+    if but is None:
+        return set()
+    words = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    before = {word.stem for word in words if word.start < but.start()}
+    return {word.stem for word in words if word.start >= but.end()} - before
+
+
+@lru_cache(maxsize=4096)
+def is_verb(word: str) -> bool:
+    """Tell whether a word may be the verb of a clause."""
+    folded = word.casefold()
+    return (
+        folded in AUXILIARIES
+        or stem(folded) in _VERBS
+        or (word == folded and _PAST.fullmatch(folded) is not None)
+    )
+
+
+class Span(Protocol):
+    """Where something stands in a text."""
+
+    @property
+    def start(self) -> int:
+        """Offset of its first character."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Offset behind its last character."""
+        ...
+
+
+def is_parallel(
+    claim_words: Sequence[Word],
+    claim_parts: Sequence[Span],
+    quote: str,
+    quote_words: Sequence[Word],
+    quote_parts: Sequence[Span],
+) -> bool:
+    """Tell whether a quote, or a clause of it, makes the claim's statement, but for some parts."""
+    mine = _content(claim_words, claim_parts)
+    for clause in _clauses(quote, quote_parts):
+        inside = [w for w in quote_words if clause.start <= w.start < clause.end]
+        theirs = _content(inside, quote_parts)
+        if len(mine) < _FEWEST_IN_CLAUSE and clause.end - clause.start < len(quote):
+            continue
+        shared = _weight(mine & theirs)
+        if shared >= _PARALLEL * max(_weight(mine), _weight(theirs)) > 0:
+            return True
+    return False
+
+
+def _content(words: Sequence[Word], without: Sequence[Span]) -> set[str]:
+    return {
+        w.stem
+        for w in words
+        if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
+    }
+
+
+def _weight(stems: set[str]) -> float:
+    table = rarity()
+    return sum(table.weight(word) for word in stems)
+
+
+def _clauses(quote: str, parts: Sequence[Span]) -> Iterator[Part]:
+    yield Part(0, len(quote))
+    if parts:
+        ends = [m.start() for m in _PARALLEL_CLAUSE_END.finditer(quote)]
+        yield Part(
+            max((end for end in ends if end <= parts[0].start), default=0),
+            min((end for end in ends if end >= parts[0].end), default=len(quote)),
+        )
