@@ -84,7 +84,7 @@ train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between fi
 	$(BIN)/python training/train_encoder.py --work $(WORK)
 	$(BIN)/python training/export_encoder.py --work $(WORK)
 	$(BIN)/python training/train_signals.py --data $(DATA) --cache $(WORK)/signals
-	$(BIN)/python training/train_combination.py --data $(DATA) --cache $(WORK)/signals
+	$(BIN)/python training/train_combination.py --data $(DATA) --work $(WORK) --cache $(WORK)/signals
 
 fault-test: $(VENV)/.test ## print what every fault of a model's server does at every entry point
 	$(BIN)/python benchmarks/faults.py $(ARGS)

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,10 +23,11 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from train_encoder import STAGES
 
-__all__ = ["export"]
+__all__ = ["export", "mean_of"]
 
 _OUT = Path(__file__).parents[1] / "langchain_groundedness" / "model"
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -39,12 +41,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of train_encoder.py")
     parser.add_argument("--stage", choices=STAGES, default="all")
-    parser.add_argument("--mean-with", type=Path, help="weights to take the mean with")
-    parser.add_argument("--share", type=float, default=0.5, help="of these in the mean")
+    parser.add_argument(
+        "--mean-with",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("WEIGHTS", "SHARE"),
+        help="weights to take the mean with, and their share in it; may be given again",
+    )
+    parser.add_argument("--keep", type=Path, help="write the mean there too, in half precision")
     parser.add_argument("--out", type=Path, default=_OUT)
     options = parser.parse_args()
-    weights = options.work / f"{options.stage}.safetensors"
-    export(options.work, _mean(weights, options.mean_with, options.share), options.out)
+    shares = {Path(weights): float(share) for weights, share in options.mean_with}
+    model = mean_of(options.work / f"{options.stage}.safetensors", shares)
+    if options.keep:
+        save_file({n: p.half() for n, p in model.state_dict().items()}, options.keep)
+    export(options.work, model, options.out)
 
 
 def export(work: Path, model: EvidenceEncoder, out: Path) -> None:
@@ -75,18 +87,26 @@ def export(work: Path, model: EvidenceEncoder, out: Path) -> None:
     (out / "encoder.json").write_text(json.dumps({"sha256": files}, indent=2) + "\n")
 
 
-def _mean(weights: Path, other: Path | None, share: float) -> EvidenceEncoder:
-    """Take the mean with weights that training started from, which keeps more of what they could.
+def mean_of(weights: Path, others: Mapping[Path, float]) -> EvidenceEncoder:
+    """Take the mean of weights, which keeps more of what each of them could.
 
-    That is WiSE-FT (Wortsman et al. 2022).
+    That is WiSE-FT where training started from one of them (Wortsman et al. 2022).
+
+    Args:
+        weights: A file of weights; its share is what the others leave.
+        others: Shares of other files.
+
+    Returns:
+        The network.
     """
     model = load_start(weights)
-    if other is not None:
-        with torch.no_grad():
-            for mine, theirs in zip(
-                model.parameters(), load_start(other).parameters(), strict=True
-            ):
-                mine.lerp_(theirs, share)
+    with torch.no_grad():
+        for mine in model.parameters():
+            mine.mul_(1 - sum(others.values()))
+        for other, share in others.items():
+            theirs = load_start(other)
+            for mine, its in zip(model.parameters(), theirs.parameters(), strict=True):
+                mine.add_(its, alpha=share)
     return model
 
 

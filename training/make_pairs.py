@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from evidence import Evidence
 from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
-from passages import Passage, read_passages
+from passages import TWINS, Passage, read_passages
 from records import kinds, recorded
 from rule_claims import made_claims, reworded
 from true_edits import lower_first
@@ -111,6 +111,7 @@ def main() -> None:
         "facts": lambda: _facts(data, options.rules),
         "records": lambda: _records(options.rules),
         "passages": _passages,
+        "twins": _twins,
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -300,21 +301,41 @@ def _records(most: int) -> Iterator[Row]:
 
 
 def _passages() -> Iterator[Row]:
-    """Claims of written passages, some of which stand beside another that is not about them."""
     chosen = random.Random(6)
     passages = list(read_passages())
     for passage in passages:
         others = [p for p in passages if p.kind == passage.kind and p is not passage]
         others = others or [p for p in passages if p.file == passage.file and p is not passage]
-        beside = [chosen.choice(others).text] if chosen.random() < _BESIDE else []
-        evidence = Evidence(chosen.sample([passage.text, *beside], k=1 + len(beside)))
-        words = chosen.choice(_LENGTHS[1:])
-        for number, (claim, label) in enumerate(_claims_of(passage, chosen.choice(others), chosen)):
-            read = evidence.read(claim, passage.question, words=words)
-            if read:
-                group = f"{passage.text[:80]} {number // _NEIGHBOURS}"
-                row = _row(read, claim, label, group=group, document=passage.text)
-                yield row | {"part": passage.file}
+        yield from _beside_another(
+            passage, _claims_of(passage, chosen.choice(others), chosen), others, chosen
+        )
+
+
+def _twins() -> Iterator[Row]:
+    """Claims of passages whose false ones are worded as their true ones: nothing is added."""
+    chosen = random.Random(7)
+    passages = list(read_passages(TWINS))
+    for passage in passages:
+        others = [p for p in passages if p.file == passage.file and p is not passage]
+        yield from _beside_another(passage, passage.claims, others, chosen)
+
+
+def _beside_another(
+    passage: Passage,
+    claims: Iterable[tuple[str, str]],
+    others: Sequence[Passage],
+    chosen: random.Random,
+) -> Iterator[Row]:
+    """Give what is read for claims; some passages stand beside another that is not about them."""
+    beside = [chosen.choice(others).text] if chosen.random() < _BESIDE else []
+    evidence = Evidence(chosen.sample([passage.text, *beside], k=1 + len(beside)))
+    words = chosen.choice(_LENGTHS[1:])
+    for number, (claim, label) in enumerate(claims):
+        read = evidence.read(claim, passage.question, words=words)
+        if read:
+            group = f"{passage.text[:80]} {number // _NEIGHBOURS}"
+            row = _row(read, claim, label, group=group, document=passage.text)
+            yield row | {"part": passage.file}
 
 
 def _claims_of(

@@ -3,17 +3,19 @@
 They were written for this purpose, no row of the data: `passages/*.txt`. A text begins with a line
 `=== kind`, perhaps a line `Q: question`; below `---` stand its claims, a line each: `+` supported,
 `-` contradicted, `~` neither. Neighbouring claims differ by little, and true ones are often in
-other words than the text while false ones have its own.
+other words than the text while false ones have its own. In `twins/*.txt` each false claim is
+worded as a true one beside it, so that neither wording nor shared words tell them apart.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Passage", "read_passages"]
+__all__ = ["TWINS", "Passage", "read_passages"]
 
 _LABELS = {"+": "supported", "-": "contradicted", "~": "unverifiable"}
 _FOLDER = Path(__file__).with_name("passages")
+TWINS = Path(__file__).with_name("twins")
 
 
 class Passage(NamedTuple):
@@ -38,7 +40,7 @@ def read_passages(folder: Path = _FOLDER) -> Iterator[Passage]:
         The texts that have claims of more than one label.
 
     Raises:
-        ValueError: A line is no claim; it says which.
+        ValueError: A line is no claim, or claims have no text; it says which.
     """
     for path in sorted(folder.glob("*.txt")):
         for block in ("\n" + path.read_text(encoding="utf-8")).split("\n===")[1:]:
@@ -47,6 +49,9 @@ def read_passages(folder: Path = _FOLDER) -> Iterator[Passage]:
             question = None
             if text.startswith("Q:"):
                 question, _, text = text[2:].partition("\n")
+            if not text.strip():
+                msg = f"{path.name} has no text above the claims of {(question or kind).strip()!r}"
+                raise ValueError(msg)
             claims = tuple(_claim(path, line) for line in below.splitlines() if line.strip())
             if len({label for _, label in claims}) > 1:
                 yield Passage(

@@ -41,7 +41,7 @@ class Stage(NamedTuple):
 
 
 _NLI = {"snli": 0.3, "nli_contrast": 0.5, "fever_symmetric": 1, "fool_me_twice": 0.5}
-_MADE = {"rules": 0.3, "edits": 0.5, "frames": 0.4, "facts": 0.5, "records": 0.4, "passages": 2.5}
+_MADE = {"rules": 0.3, "edits": 0.5, "frames": 0.4, "facts": 0.5, "records": 0.4, "passages": 2, "twins": 3}
 _JUDGED = {
     "factscore": 1,
     "factcheckgpt": 2,

@@ -18,7 +18,7 @@ from langsmith.schemas import Example
 from langchain_groundedness.evals import FaithfulnessEvaluator, RubricEvaluator
 from langchain_groundedness.testing import ScriptedChatModel
 
-pytestmark = pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
+pytestmark = pytest.mark.filterwarnings("ignore:'upload_(results|runs)' parameter is in beta")
 
 
 @pytest.fixture(name="client")
