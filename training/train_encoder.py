@@ -40,30 +40,31 @@ class Stage(NamedTuple):
     """Of learning, at its highest."""
 
 
-_NLI = {"snli": 0.3, "nli_contrast": 0.5, "fever_symmetric": 1, "fool_me_twice": 0.5}
-_MADE = {"rules": 0.3, "edits": 0.5, "frames": 0.4, "facts": 0.5, "records": 0.4, "passages": 2, "twins": 3}
+_NLI = {"snli": 0.15, "nli_contrast": 0.2, "fever_symmetric": 0.5, "fool_me_twice": 0.2}
+_MADE = {"rules": 0.08, "edits": 0.1, "frames": 0.25, "facts": 0.12, "records": 0.15}
+_WRITTEN = {"passages": 0.6, "twins": 2}
 _JUDGED = {
-    "factscore": 1,
-    "factcheckgpt": 2,
+    "factscore": 0.5,
+    "factcheckgpt": 1,
     "halueval_qa": 0.5,
-    "begin": 2,
-    "ragtruth_qa": 2,
-    "wice": 2,
+    "begin": 1,
+    "ragtruth_qa": 1.5,
+    "wice": 1.5,
 }
 _CONTRASTS = {
-    "bump": 4,
-    "cg2c": 1,
-    "defacto": 2,
-    "dialogue": 2,
-    "frank": 1,
-    "summedits": 2,
-    "tables": 0.6,
+    "bump": 2,
+    "cg2c": 0.5,
+    "defacto": 0.8,
+    "dialogue": 0.8,
+    "frank": 0.5,
+    "summedits": 1,
+    "tables": 0.3,
 }
 STAGES = {
     "short": Stage(
         {"snli": 1, "nli_contrast": 1, "fever_symmetric": 2, "fool_me_twice": 1}, None, 1.2e-4
     ),
-    "all": Stage(_NLI | _MADE | _JUDGED | _CONTRASTS, "short", 1.6e-4),
+    "all": Stage(_NLI | _MADE | _WRITTEN | _JUDGED | _CONTRASTS, "short", 1.6e-4),
 }
 """In the order they are run."""
 
