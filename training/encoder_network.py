@@ -75,8 +75,7 @@ def load_start(path: Path) -> EvidenceEncoder:
             of `export_encoder.py`, whose weights are made float again.
 
     Returns:
-        The network. Its word and position embeddings do not learn: there are too few rows here
-        to move most of them, and those that stay would no longer fit.
+        The network. Its position embeddings do not learn: few pairs here reach the later ones.
     """
     body = AutoModel.from_pretrained(
         path if path.is_dir() else pretrained(),
@@ -88,8 +87,7 @@ def load_start(path: Path) -> EvidenceEncoder:
         for name, part in module.named_children():
             if isinstance(part, nn.Dropout) and part.p > 0:
                 setattr(module, name, _SharedDropout())
-    for table in (body.embeddings.word_embeddings, body.embeddings.position_embeddings):
-        table.weight.requires_grad_(requires_grad=False)
+    body.embeddings.position_embeddings.weight.requires_grad_(requires_grad=False)
     model = EvidenceEncoder(body)
     if not path.is_dir():
         kept = _rounded(path) if path.suffix == ".onnx" else load_file(path)

@@ -39,6 +39,8 @@ _FINE = {
 }
 _LENGTHS = (60, 110, 110, 160)
 """Words of evidence: as at inference, fewer, and as for a second reading."""
+_LENGTHS_OF_TWINS = (60, 60, 110, 160)
+"""Less on average, since a claim of theirs mostly rests on one or two sentences."""
 _LONG_CLAIM = 40
 _ARTICLES = "wikipedia_articles.jsonl.gz"
 _AROUND = 4
@@ -306,9 +308,8 @@ def _passages() -> Iterator[Row]:
     for passage in passages:
         others = [p for p in passages if p.kind == passage.kind and p is not passage]
         others = others or [p for p in passages if p.file == passage.file and p is not passage]
-        yield from _beside_another(
-            passage, _claims_of(passage, chosen.choice(others), chosen), others, chosen
-        )
+        claims = _claims_of(passage, chosen.choice(others), chosen)
+        yield from _beside_another(passage, claims, others, chosen.choice(_LENGTHS[1:]), chosen)
 
 
 def _twins() -> Iterator[Row]:
@@ -317,19 +318,20 @@ def _twins() -> Iterator[Row]:
     passages = list(read_passages(TWINS))
     for passage in passages:
         others = [p for p in passages if p.file == passage.file and p is not passage]
-        yield from _beside_another(passage, passage.claims, others, chosen)
+        words = chosen.choice(_LENGTHS_OF_TWINS)
+        yield from _beside_another(passage, passage.claims, others, words, chosen)
 
 
 def _beside_another(
     passage: Passage,
     claims: Iterable[tuple[str, str]],
     others: Sequence[Passage],
+    words: int,
     chosen: random.Random,
 ) -> Iterator[Row]:
     """Give what is read for claims; some passages stand beside another that is not about them."""
     beside = [chosen.choice(others).text] if chosen.random() < _BESIDE else []
     evidence = Evidence(chosen.sample([passage.text, *beside], k=1 + len(beside)))
-    words = chosen.choice(_LENGTHS[1:])
     for number, (claim, label) in enumerate(claims):
         read = evidence.read(claim, passage.question, words=words)
         if read:

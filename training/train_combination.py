@@ -35,13 +35,13 @@ from langchain_groundedness.verification.embedded.support_model import (
 
 __all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
 
-_MADE = ("snli", "nli_contrast", "frames", "facts", "records", "passages")
-_BY_RULE = ("frames", "facts", "records", "passages")
+_OURS = ("frames", "facts", "records", "passages", "twins")
+_MADE = ("snli", "nli_contrast", *_OURS)
 _MOST_MADE = 900
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 _MOST_PASSING = 0.1
 """Share of the claims that are not supported, of any set, that may pass the strict threshold."""
-_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts", "passages")
+_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts", "passages", "twins")
 """Sets with three labels."""
 _OTHER = ("contradicted", "unverifiable")
 _FEWEST = 10
@@ -246,9 +246,7 @@ def balancing_threshold(
 
 def _strict(sets: Mapping[str, HeldOut], chances: Mapping[str, Floats]) -> float:
     """Choose the threshold that few unsupported claims of any set that people judged pass."""
-    others = [
-        chances[name][~found.supported] for name, found in sets.items() if name not in _BY_RULE
-    ]
+    others = [chances[name][~found.supported] for name, found in sets.items() if name not in _OURS]
     least = max(np.quantile(some, 1 - _MOST_PASSING) for some in others if len(some) >= _FEWEST)
     return float(np.ceil(least * 100) / 100)
 
