@@ -123,7 +123,15 @@ PUBLIC = (
     "types",
     "verification",
 )
-INTERNAL = {"FrozenModel", "HTML_FORMATTERS", "cause", "details", "require"}
+INTERNAL = {
+    "Accepts",
+    "FrozenModel",
+    "HTML_FORMATTERS",
+    "PlainSignature",
+    "cause",
+    "details",
+    "require",
+}
 
 
 def test_the_reference_has_every_public_name_once() -> None:

@@ -1,7 +1,7 @@
 """Options that are validated at construction, with errors of this package."""
 
 from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable
@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
+from langchain_groundedness.types import Accepts, PlainSignature
 
 __all__ = [
     "AnyRunnable",
@@ -34,23 +35,10 @@ def _runnable(value: object) -> object:
     return coerce_to_runnable(value) if callable(value) else value
 
 
-AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
+AnyRunnable = Annotated[
+    Runnable[Any, Any], BeforeValidator(_runnable), Accepts(Runnable[Any, Any] | Callable[..., Any])
+]
 """An option that takes a runnable, or a function that becomes one."""
-
-
-class _PlainSignature:
-    """Shows the options of a class with types and defaults in `help` and editors."""
-
-    def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
-        if instance is not None:  # LangSmith inspects instances, which are called differently
-            raise AttributeError
-        given = [*signature(owner.__init__).parameters.values()][1:]
-        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
-            hints = get_type_hints(owner)
-            given = [
-                _parameter(name, hints[name], _default(owner, name)) for name in owner.model_fields
-            ]
-        return Signature(given)
 
 
 class CheckedOptions(BaseModel):
@@ -81,7 +69,7 @@ class CheckedOptions(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__signature__ = _PlainSignature()  # type: ignore[assignment]  # a descriptor of one
+        cls.__signature__ = PlainSignature()  # type: ignore[assignment]  # a descriptor of one
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -131,7 +119,10 @@ def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _Funct
     for source in sources[::-1]:
         known |= signature(source).parameters
     defaults = {name: known[name].default if name in known else None for name in options}
-    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
+    given += [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=defaults[name])
+        for name, hint in options.items()
+    ]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]  # read by `help`
     return function
 
@@ -158,16 +149,6 @@ def require_positive(**options: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             msg = f"{name} must be a whole number of at least 1, got {value!r}"
             raise ConfigurationError(msg)
-
-
-def _parameter(name: str, hint: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
-
-
-def _default(model: type[BaseModel], name: str) -> Any:
-    field = model.model_fields[name]
-    required = field.is_required()
-    return Parameter.empty if required else field.get_default(call_default_factory=True)
 
 
 def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
