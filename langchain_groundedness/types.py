@@ -118,9 +118,9 @@ def _shown_default(owner: type[BaseModel], name: str) -> Any:
     field = owner.model_fields[name]
     if field.is_required():
         return Parameter.empty
-    if field.default_factory is not None and issubclass(owner, FrozenModel):
+    default, again = (field.get_default(call_default_factory=True) for _ in range(2))
+    if default != again:  # a time, or an id
         return _Bare("<factory>")
-    default = field.get_default(call_default_factory=True)
     return _Bare(default.__name__) if isroutine(default) else default
 
 

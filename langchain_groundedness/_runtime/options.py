@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_h
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ValidationError
 from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
-from langchain_groundedness.types import Accepts, PlainSignature
+from langchain_groundedness.types import Accepts, FrozenModel
 
 __all__ = [
     "AnyRunnable",
@@ -41,14 +41,12 @@ AnyRunnable = Annotated[
 """An option that takes a runnable, or a function that becomes one."""
 
 
-class CheckedOptions(BaseModel):
+class CheckedOptions(FrozenModel):
     """Base of classes with options; an invalid one raises `ConfigurationError`.
 
     The message names the option, what is accepted and, for a number, the given value. Other values
     are not repeated, because they may be keys or documents.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     _can_be_saved: ClassVar[bool] = False
     """Whether it can be saved with LangChain's `dumpd`, and loaded with `load`."""
@@ -64,12 +62,6 @@ class CheckedOptions(BaseModel):
             problems = "; ".join(": ".join(filter(None, each)) for each in told)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
-
-    @override
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        cls.__signature__ = PlainSignature()  # type: ignore[assignment]  # a descriptor of one
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
