@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow
 from langchain_groundedness.evals import (
     EvaluatedRow,
     EvaluationRow,
     Evaluator,
     FaithfulnessEvaluator,
+    Flow,
     RowScore,
     load_run,
 )

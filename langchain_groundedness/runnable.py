@@ -25,7 +25,7 @@ from langchain_groundedness.decision.modes import MODES, Finding
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import Evidence, GroundednessInput, InputReader
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, GivenModel
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
 from langchain_groundedness.pipeline.recording import Recorder
@@ -59,14 +59,14 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 class CheckerOptions(TypedDict, total=False):
     """Options of `GroundednessRunnable` that guard, handlers and middleware also accept."""
 
-    model: _Runnable | str | None
+    model: GivenModel | None
     model_timeout: float | None
     extractor: _Runnable | None
     verifier: _Runnable | str | None
     corrector: _Runnable | None
     max_claims: int | None
     on_contradicted: OnContradicted
-    on_unverifiable: OnUnverifiable
+    on_unverifiable: OnUnverifiable | None
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
@@ -160,8 +160,8 @@ class GroundednessRunnable(
         """Configure the check; every option has a default.
 
         Args:
-            model: Chat model that extracts and judges the claims: the model, a function, or
-                `provider:name` for LangChain's `init_chat_model` (extra `agents`). `None` uses the
+            model: A chat model, or its name as `provider:name` (for LangChain's `init_chat_model`,
+                extra `agents`), or a function; it extracts and judges the claims. `None` uses the
                 embedded verifier, which works offline.
             model_timeout: Timeout of one model call in seconds; a claim whose call times out is
                 `unchecked`. `None` leaves it to the model's client. Custom stages have their own

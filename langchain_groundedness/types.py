@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal, Self
+from inspect import Parameter, Signature, isroutine, signature
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_type_hints
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import override
 
 __all__ = [
     "HTML_FORMATTERS",
+    "Accepts",
     "Action",
     "AnswerVerdict",
     "Citation",
@@ -28,6 +31,7 @@ __all__ = [
     "OnContradicted",
     "OnUnverifiable",
     "Passage",
+    "PlainSignature",
     "Usage",
     "VerdictLabel",
     "VerificationTask",
@@ -66,10 +70,70 @@ Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
+class Accepts(NamedTuple):
+    """In the `Annotated` type of a field that converts its input: the types it takes."""
+
+    types: Any
+
+
+class PlainSignature:
+    """Shows the fields of a class with plain types and defaults in `help` and editors."""
+
+    def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
+        """Make the signature of the class."""
+        if instance is not None:  # LangSmith inspects instances, which are called differently
+            raise AttributeError
+        given = [*signature(owner.__init__).parameters.values()][1:]
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
+            plain, whole = get_type_hints(owner), get_type_hints(owner, include_extras=True)
+            given = [
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    annotation=_accepted(whole[name]) or plain[name],
+                    default=_shown_default(owner, name),
+                )
+                for name in owner.model_fields
+            ]
+        return Signature(given)
+
+
+class _Bare(str):
+    """Shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _accepted(hint: Any) -> Any:
+    for part in get_args(hint):
+        if isinstance(part, Accepts):
+            return part.types
+        if (inner := _accepted(part)) is not None:
+            return inner | None
+    return None
+
+
+def _shown_default(owner: type[BaseModel], name: str) -> Any:
+    field = owner.model_fields[name]
+    if field.is_required():
+        return Parameter.empty
+    default, again = (field.get_default(call_default_factory=True) for _ in range(2))
+    if default != again:  # a time, or an id
+        return _Bare("<factory>")
+    return _Bare(default.__name__) if isroutine(default) else default
+
+
 class FrozenModel(BaseModel):
     """Base of values: they cannot be changed, and have no fields but their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @override
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__signature__ = PlainSignature()  # type: ignore[assignment]  # a descriptor of one
 
 
 class _Span(FrozenModel):

@@ -102,8 +102,23 @@ def single_importers(root: Path) -> dict[str, str]:
 
 
 def public_names(path: Path) -> list[str]:
-    """What a file lists in `__all__`."""
+    """What a file lists in `__all__`, or in the table that its `__all__` is made from."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return list(ast.literal_eval(node.value))
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=names):
+                return list(ast.literal_eval(names))
+            case ast.Assign(targets=[ast.Name(id="_HOMES")], value=homes):
+                return " ".join(ast.literal_eval(homes).values()).split()
     return []
+
+
+def imported_for_checkers(path: Path) -> set[tuple[str, str, str | None]]:
+    """Module, name and alias of each import under `if TYPE_CHECKING:`."""
+    return {
+        (str(node.module), alias.name, alias.asname)
+        for block in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }

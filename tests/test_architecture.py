@@ -15,6 +15,7 @@ from import_graph import (
     PACKAGE,
     circles,
     graph,
+    imported_for_checkers,
     imports,
     modules,
     public_names,
@@ -133,11 +134,22 @@ def test_all_is_sorted_and_every_name_in_it_is_there(module: str) -> None:
     if module in NEWER_CORE:
         pytest.importorskip(NEWER_CORE[module])
     listed = public_names(MODULES[module])
-    assert listed == sorted(set(listed), key=kind_then_name)
     loaded = import_module(f"{PACKAGE}.{module}".rstrip("."))
+    if hasattr(loaded, "_HOMES"):
+        assert set(loaded.__all__) == set(listed) - absent()
+        listed.sort(key=kind_then_name)
+    assert listed == sorted(set(listed), key=kind_then_name)
     for name in set(listed) - absent():
         assert getattr(loaded, name) is not None
     assert set(listed) - absent() <= set(dir(loaded))
+
+
+@pytest.mark.parametrize("package", ["", "audit", "verification"])
+def test_type_checkers_see_the_names_that_are_imported_on_first_use(package: str) -> None:
+    where = f"{PACKAGE}.{package}".rstrip(".")
+    homes: dict[str, str] = import_module(where)._HOMES
+    named = {(f"{where}.{home}", name, name) for home in homes for name in homes[home].split()}
+    assert imported_for_checkers(MODULES[package]) == named
 
 
 def absent() -> set[str]:

@@ -6,8 +6,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from threading import Event
-from typing import Annotated, Any, NotRequired, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, NotRequired, get_args, get_origin, get_type_hints
 
 import pytest
 from langchain.agents import AgentState, create_agent
@@ -53,6 +55,24 @@ TAKERS: dict[str, Callable[..., Any]] = {
     "middleware": GroundednessMiddleware,
     "node": groundedness_node,
 }
+
+PUBLIC = (
+    "",
+    "audit",
+    "calibration",
+    "claims",
+    "decision",
+    "evals",
+    "evals.validation",
+    "evidence",
+    "middleware",
+    "monitoring",
+    "query",
+    "report",
+    "review",
+    "types",
+    "verification",
+)
 
 
 @contextmanager
@@ -113,6 +133,25 @@ def test_other_classes_show_their_options_with_plain_types_too() -> None:
     signature = inspect.signature(LLMVerifier)
     assert signature.parameters["timeout"].annotation == float | None
     assert signature.parameters["model"].default is inspect.Parameter.empty
+    assert str in get_args(signature.parameters["model"].annotation)
+    assert {str, NoneType} < {
+        *get_args(inspect.signature(Corrector).parameters["model"].annotation)
+    }
+    assert inspect.signature(Claim).parameters["start"].annotation == int | None
+
+
+@pytest.mark.parametrize("folder", PUBLIC)
+def test_no_signature_shows_a_validator_or_an_address_or_contradicts_itself(folder: str) -> None:
+    module = import_module(f"langchain_groundedness.{folder}".rstrip("."))
+    for name in module.__all__:
+        shown = getattr(module, name)
+        if get_origin(shown) or (isinstance(shown, type) and issubclass(shown, Exception | dict)):
+            continue
+        signature = inspect.signature(shown) if callable(shown) else inspect.Signature()
+        assert not re.search("Annotated|FieldInfo|<function| at 0x", str(signature)), name
+        for each in signature.parameters.values():
+            if each.default is None and each.annotation not in {Any, each.empty}:
+                assert NoneType in get_args(each.annotation), (name, each)
 
 
 def test_a_guard_takes_the_options_of_a_checker_beside_its_own() -> None:

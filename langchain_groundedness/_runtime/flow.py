@@ -31,7 +31,7 @@ ResultT = TypeVar("ResultT")
 
 
 class ModelCall(NamedTuple):
-    """A call that a flow requests from its driver."""
+    """A call of a model or another runnable; a flow yields it and receives the reply."""
 
     runnable: Runnable[Any, Any]
     input: Any

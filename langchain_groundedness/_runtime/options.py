@@ -1,15 +1,16 @@
 """Options that are validated at construction, with errors of this package."""
 
 from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ValidationError
 from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
+from langchain_groundedness.types import Accepts, FrozenModel
 
 __all__ = [
     "AnyRunnable",
@@ -34,33 +35,18 @@ def _runnable(value: object) -> object:
     return coerce_to_runnable(value) if callable(value) else value
 
 
-AnyRunnable = Annotated[Runnable[Any, Any], BeforeValidator(_runnable)]
+AnyRunnable = Annotated[
+    Runnable[Any, Any], BeforeValidator(_runnable), Accepts(Runnable[Any, Any] | Callable[..., Any])
+]
 """An option that takes a runnable, or a function that becomes one."""
 
 
-class _PlainSignature:
-    """Shows the options of a class with types and defaults in `help` and editors."""
-
-    def __get__(self, instance: object, owner: type[BaseModel]) -> Signature:
-        if instance is not None:  # LangSmith inspects instances, which are called differently
-            raise AttributeError
-        given = [*signature(owner.__init__).parameters.values()][1:]
-        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in given):
-            hints = get_type_hints(owner)
-            given = [
-                _parameter(name, hints[name], _default(owner, name)) for name in owner.model_fields
-            ]
-        return Signature(given)
-
-
-class CheckedOptions(BaseModel):
+class CheckedOptions(FrozenModel):
     """Base of classes with options; an invalid one raises `ConfigurationError`.
 
     The message names the option, what is accepted and, for a number, the given value. Other values
     are not repeated, because they may be keys or documents.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     _can_be_saved: ClassVar[bool] = False
     """Whether it can be saved with LangChain's `dumpd`, and loaded with `load`."""
@@ -76,12 +62,6 @@ class CheckedOptions(BaseModel):
             problems = "; ".join(": ".join(filter(None, each)) for each in told)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
-
-    @override
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        cls.__signature__ = _PlainSignature()  # type: ignore[assignment]  # a descriptor of one
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -131,7 +111,10 @@ def expand_options(function: _FunctionT, *sources: Callable[..., Any]) -> _Funct
     for source in sources[::-1]:
         known |= signature(source).parameters
     defaults = {name: known[name].default if name in known else None for name in options}
-    given += [_parameter(name, hint, defaults[name]) for name, hint in options.items()]
+    given += [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=defaults[name])
+        for name, hint in options.items()
+    ]
     function.__signature__ = shown.replace(parameters=given)  # type: ignore[attr-defined]  # read by `help`
     return function
 
@@ -158,16 +141,6 @@ def require_positive(**options: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             msg = f"{name} must be a whole number of at least 1, got {value!r}"
             raise ConfigurationError(msg)
-
-
-def _parameter(name: str, hint: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
-
-
-def _default(model: type[BaseModel], name: str) -> Any:
-    field = model.model_fields[name]
-    required = field.is_required()
-    return Parameter.empty if required else field.get_default(call_default_factory=True)
 
 
 def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:

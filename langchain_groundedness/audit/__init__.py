@@ -1,24 +1,27 @@
 """Audit logs: one record per decision, in a file or a database, with its review."""
 
-from langchain_groundedness.audit.jsonl import JsonlAuditLog
-from langchain_groundedness.audit.log import AuditLog
-from langchain_groundedness.audit.record import (
-    AuditedDocument,
-    AuditEntry,
-    AuditRecord,
-    Review,
-    Versions,
-)
-from langchain_groundedness.audit.sql import AuditPage, SQLAuditLog
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AuditEntry",
-    "AuditLog",
-    "AuditPage",
-    "AuditRecord",
-    "AuditedDocument",
-    "JsonlAuditLog",
-    "Review",
-    "SQLAuditLog",
-    "Versions",
-]
+from langchain_groundedness._runtime.lazy import lazy_names
+
+if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
+    from langchain_groundedness.audit.jsonl import JsonlAuditLog as JsonlAuditLog
+    from langchain_groundedness.audit.log import AuditLog as AuditLog
+    from langchain_groundedness.audit.record import AuditedDocument as AuditedDocument
+    from langchain_groundedness.audit.record import AuditEntry as AuditEntry
+    from langchain_groundedness.audit.record import AuditRecord as AuditRecord
+    from langchain_groundedness.audit.record import Review as Review
+    from langchain_groundedness.audit.record import Versions as Versions
+    from langchain_groundedness.audit.sql import AuditPage as AuditPage
+    from langchain_groundedness.audit.sql import SQLAuditLog as SQLAuditLog
+
+_HOMES = {
+    "jsonl": "JsonlAuditLog",
+    "log": "AuditLog",
+    "record": "AuditEntry AuditRecord AuditedDocument Review Versions",
+    "sql": "AuditPage SQLAuditLog",
+}
+"""The public names, by the module that each is imported from on first use."""
+
+if not TYPE_CHECKING:
+    __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -132,7 +132,7 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
     _can_be_saved = True
 
     model: ChatModel
-    """The chat model, plain or bound."""
+    """A chat model, or its name as `provider:name`."""
     examples: tuple[ExtractionExample, ...] | None = None
     """Few-shot examples, also as mappings with `answer` and `claims`."""
     prompt: BaseChatPromptTemplate | None = None

@@ -41,6 +41,7 @@ __all__ = [
     "MaxFailed",
     "Model",
     "ModelTimeout",
+    "Port",
     "Resume",
     "Separator",
     "VerifierName",
@@ -138,6 +139,12 @@ MaxFailed: TypeAlias = Annotated[
     int,
     typer.Option(
         metavar="N", min=0, help="With --fail-under: how many rows may fail or be unreadable."
+    ),
+]
+Port: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import AsJson, open_log
+from langchain_groundedness.cli.options import AsJson, Port, open_log
 from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = ["review"]
@@ -32,12 +32,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
             help="Address to listen on; by default only this machine can connect.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
-        ),
-    ] = 8321,
+    port: Port = 8321,
     token: Annotated[
         str | None,
         typer.Option(

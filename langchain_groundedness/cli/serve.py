@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.cli.check import read_documents
 from langchain_groundedness.cli.errors import CommandError, errors_in_one_line, one_line
-from langchain_groundedness.cli.options import AsJson, BaseUrl, load_model
+from langchain_groundedness.cli.options import AsJson, BaseUrl, Port, load_model
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import require
 
@@ -42,12 +42,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     verifier: Annotated[
         str, typer.Option(metavar="NAME", help="Verifier, as for check.")
     ] = "embedded",
-    port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
-        ),
-    ] = 8322,
+    port: Port = 8322,
     as_json: AsJson = False,
 ) -> None:
     """Ask documents in the browser, with each claim checked.

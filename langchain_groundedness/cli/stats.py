@@ -70,8 +70,10 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
                 if (first is None or record.time >= first) and (end is None or record.time < end)
             )
     if html is not None:
+        from langchain_groundedness.report import statistics_html
+
         with errors_in_one_line("cannot write"):
-            write_file(html, found.to_html())
+            write_file(html, statistics_html(found))
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return

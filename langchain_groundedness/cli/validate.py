@@ -212,7 +212,9 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
         if html is not None:
-            write_file(html, found.to_html())
+            from langchain_groundedness.report import validation_html
+
+            write_file(html, validation_html(found))
         _print(found, sweep=sweep, as_json=as_json)
         if not as_json:
             files = ", ".join(map(str, filter(None, (passed, rejected, html))))

@@ -90,8 +90,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     marker: str | None = MARKER
     """Template for a correction, containing `{correction}`; `None` inserts the bare correction."""
     model: ChatModel | None = None
-    """Chat model that rewrites statements without a differing part; without a model, the evidence
-    replaces them."""
+    """A chat model, or its name as `provider:name`, that rewrites statements without a differing
+    part; without a model, the evidence replaces them."""
     prompt: BaseChatPromptTemplate | None = None
     """Replaces `prompts.CORRECTION_PROMPT`; it must have the same variables and request the same
     reply format."""

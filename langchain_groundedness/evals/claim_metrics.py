@@ -71,7 +71,8 @@ class ClaimEvaluator(Evaluator, ABC):
     """Base of evaluators that find claims and have them judged, as `GroundednessRunnable` does."""
 
     model: ChatModel | None = None
-    """Chat model that extracts and judges claims; `None` for the embedded verifier."""
+    """A chat model, or its name as `provider:name`, that extracts and judges claims; `None` for the
+    embedded verifier."""
     verifier: AnyVerifier | None = None
     """Judges the claims; by default the model, or the embedded verifier."""
     extractor: AnyRunnable | None = None

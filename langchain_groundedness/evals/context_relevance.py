@@ -113,7 +113,7 @@ class ContextRelevanceEvaluator(Evaluator):
 
     key: str = Field(default="context_relevance", min_length=1)
     model: ChatModel | None = None
-    """Chat model that chooses the relevant sentences."""
+    """A chat model, or its name as `provider:name`, that chooses the relevant sentences."""
     examples: tuple[RelevanceExample, ...] | None = None
     """Few-shot examples for the model, each `{"inputs": {"questions": "…", "contexts": ["…"]},
     "outputs": {"relevant_statements": ["…"]}}`; by default `DEFAULT_EXAMPLES`, `()` for none."""

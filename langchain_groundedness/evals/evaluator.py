@@ -39,7 +39,15 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.types import FrozenModel, Usage
 
-__all__ = ["EvaluationResult", "Evaluator", "RowFailedError", "guarded", "listed_ids"]
+__all__ = [
+    "EvaluationResult",
+    "Evaluator",
+    "Flow",
+    "ModelCall",
+    "RowFailedError",
+    "guarded",
+    "listed_ids",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -127,6 +135,20 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
     for those who use openevals.
 
     To write one, say what it needs and write `_score`.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> from langchain_groundedness.evals import EvaluationRow, Flow, ModelCall, RowScore
+        >>> class Politeness(Evaluator):
+        ...     needs = ("answer",)
+        ...     key: str = "politeness"
+        ...     judge: Runnable[str, float]
+        ...
+        ...     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        ...         return self._scored((yield ModelCall(self.judge, row.answer)))
+        >>> judge = RunnableLambda(lambda answer: float("please" in answer))
+        >>> Politeness(judge=judge).run(predicted_answers=["Wait, please.", "Wait."])["score"]
+        0.5
     """
 
     _can_be_saved = True

@@ -50,7 +50,7 @@ class _JudgingEvaluator(Evaluator, ABC):
     """Those that a prompt must have, and those that it may have."""
 
     model: ChatModel
-    """The chat model that judges; better not the one that wrote the answers."""
+    """A chat model, or its name as `provider:name`; better not the one that wrote the answers."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of the one in `evals.prompts`, with the same variables."""
 

@@ -5,6 +5,7 @@ Ray. Workers receive rows, return scores and need no files. The number of rows i
 so memory does not grow with the data set.
 """
 
+import json
 import logging
 import os
 import signal
@@ -248,26 +249,15 @@ class SerializedEvaluator(NamedTuple):
 
 
 def _loaded(data: Any) -> Evaluator:
-    classes = [_class(path) for path in sorted(set(_class_paths(data)))]
+    objects: list[dict[str, Any]] = []
+    json.loads(json.dumps(data), object_hook=objects.append)
+    made = (each for each in objects if (each.get("lc"), each.get("type")) == (1, "constructor"))
+    classes = [_class(each["id"]) for each in made]
     namespaces = sorted({each.__module__.partition(".")[0] for each in classes})
     evaluator: Evaluator = load(
         data, allowed_objects=classes, valid_namespaces=namespaces, secrets_from_env=True
     )
     return evaluator
-
-
-def _class_paths(data: Any) -> Iterator[tuple[str, ...]]:
-    """Give the classes in what `dumpd` has written; it comes from the process of the user."""
-    if isinstance(data, dict):
-        if data.get("lc") == 1 and data.get("type") == "not_implemented":
-            msg = "not all of it can be written"
-            raise ValueError(msg)
-        if data.get("lc") == 1 and data.get("type") == "constructor":
-            yield tuple(data["id"])
-        data = list(data.values())
-    if isinstance(data, list):
-        for inner in data:
-            yield from _class_paths(inner)
 
 
 def _class(path: Sequence[str]) -> Any:
@@ -284,22 +274,19 @@ def _require_picklable(evaluator: Evaluator) -> None:
     class KeyFinder(cloudpickle.Pickler):  # type: ignore[misc]  # Ray is optional
         def reducer_override(self, value: Any) -> Any:
             if isinstance(value, SecretStr | SecretBytes):
-                raise _KeyFoundError
+                msg = "it holds a key"
+                raise ConfigurationError(msg)
             return super().reducer_override(value)
 
     try:
         KeyFinder(BytesIO()).dump(evaluator)
     except Exception as exc:  # noqa: BLE001  (whatever cannot be pickled says so in its own way)
-        why = "it holds a key" if isinstance(exc, _KeyFoundError) else cause(exc)
+        why = str(exc) if isinstance(exc, ConfigurationError) else cause(exc)
         msg = (
             f"{evaluator.key}: the evaluator cannot be sent to workers: {why}. Make it of parts "
             "that LangChain's dumpd can write, with keys in the environment of each machine"
         )
         raise ConfigurationError(msg) from None
-
-
-class _KeyFoundError(Exception):
-    """A key was found in what was to be pickled."""
 
 
 _ENVIRONMENT = {

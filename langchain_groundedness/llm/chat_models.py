@@ -2,15 +2,16 @@
 
 import weakref
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BeforeValidator
 
 from langchain_groundedness.exceptions import require
+from langchain_groundedness.types import Accepts
 
-__all__ = ["MODEL_NAMES", "ChatModel", "memoized", "model_name", "recall", "remember"]
+__all__ = ["MODEL_NAMES", "ChatModel", "GivenModel", "memoized", "model_name", "recall", "remember"]
 
 
 MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
@@ -23,9 +24,12 @@ def _chat_model(value: object) -> object:
     return coerce_to_runnable(value) if callable(value) else value
 
 
-ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model)]
-"""An option that takes a chat model, a function that becomes a runnable, or `provider:name` for
-LangChain's `init_chat_model` (extra `agents`)."""
+GivenModel: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | str
+"""A chat model, a function that becomes a runnable, or `provider:name` for LangChain's
+`init_chat_model` (extra `agents`)."""
+
+ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model), Accepts(GivenModel)]
+"""An option that takes a `GivenModel`."""
 
 
 def model_name(model: object) -> str | None:

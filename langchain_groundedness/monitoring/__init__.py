@@ -2,15 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, ClassVar, get_args
 
 from pydantic import AwareDatetime, Field
 
 from langchain_groundedness.audit import AuditRecord
-from langchain_groundedness.display.svg import Plot
-from langchain_groundedness.display.templates import FEWEST_POINTS, page
+from langchain_groundedness.display.counts import format_ms
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, FrozenModel, VerdictLabel
 
@@ -22,11 +21,7 @@ _MOST_GROUPS = 1000
 _OTHERS = "(others)"
 _UNKNOWN = "(unknown)"
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_COLOURS: dict[Action, str] = {"pass": "a", "flag": "b", "review": "c", "block": "d"}
-_MOST_TICKS = 4
-_SIZE: dict[str, Any] = {"width": 340, "height": 220}
-_WHOLE_FROM = 100
-"""Milliseconds above which fractions are not shown."""
+_ACTIONS: tuple[Action, ...] = ("pass", "flag", "review", "block")
 _GROWTH = 1.02
 """Growth factor of the latency buckets, for an error of at most 1 %."""
 _SHORTEST = 1e-3
@@ -35,7 +30,7 @@ _SHORTEST = 1e-3
 class GroupFigures(FrozenModel):
     """Figures of one day, model or query class."""
 
-    heads: ClassVar = ("answers", "supported", *_COLOURS, "overruled", "ms", "ms 95%")
+    heads: ClassVar = ("answers", "supported", *_ACTIONS, "overruled", "ms", "ms 95%")
     """What `cells` are."""
 
     name: str
@@ -84,9 +79,9 @@ class GroupFigures(FrozenModel):
         return (
             f"{self.answers:,}",
             "-" if self.supported_rate is None else f"{self.supported_rate:.1%}",
-            *(f"{self.decisions.get(action, 0):,}" for action in _COLOURS),
+            *(f"{self.decisions.get(action, 0):,}" for action in _ACTIONS),
             f"{self.overruled:,}",
-            *(_ms(self.check_ms[name]) if self.check_ms else "-" for name in ("p50", "p95")),
+            *(format_ms(self.check_ms[name]) if self.check_ms else "-" for name in ("p50", "p95")),
         )
 
 
@@ -105,32 +100,6 @@ class AuditSummary(FrozenModel):
     """By chat model, or by the class of the verifier; the most frequent first."""
     query_classes: tuple[GroupFigures, ...]
     """The most frequent first."""
-
-    def to_html(self, *, title: str = "Groundedness") -> str:
-        """Draw a page: tables and, from five days on, plots, in one file that loads nothing.
-
-        Args:
-            title: Its heading.
-
-        Returns:
-            The text of an HTML file.
-
-        Raises:
-            MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
-        """
-        days = self.days if len(self.days) >= FEWEST_POINTS else ()
-        values = {
-            **dict(self),
-            "title": title,
-            "kind": "Groundedness statistics",
-            "groups": {"Day": self.days, "Model": self.models, "Query class": self.query_classes},
-            "heads": GroupFigures.heads,
-            "verdicts": get_args(VerdictLabel),
-            "actions": list(_COLOURS),
-            "cells": lambda group: zip(group.heads, group.cells(), strict=True),
-            "plots": {plot.title: plot.drawn() for plot in _plots(days)},
-        }
-        return page("langchain_groundedness.monitoring", "statistics.html", values)
 
 
 def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
@@ -273,58 +242,5 @@ def _is_overruled(record: AuditRecord) -> bool:
     return record.decision.action in ("pass", "flag") and action in ("edit", "reject")
 
 
-def _ms(number: float) -> str:
-    return f"{number:.1f}" if number < _WHOLE_FROM else f"{number:,.0f}"
-
-
 def _frequent_first(group: GroupFigures) -> tuple[int, str]:
     return -group.answers, group.name
-
-
-def _plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
-    if not days:
-        return
-    step = -(-len(days) // _MOST_TICKS)
-    ticks = [
-        ((place + 0.5) / len(days), day.name) for place, day in enumerate(days) if place % step == 0
-    ]
-    most = float(max(day.answers for day in days))
-    decisions = Plot(title="Decisions per day", highest=most, y_label="answers", **_SIZE)
-    decisions.ticks(ticks, [(0.0, "0"), (most, f"{most:,.0f}")])
-    decisions.legend([(colour, action) for action, colour in _COLOURS.items()])
-    for place, day in enumerate(days):
-        low = 0
-        for action, colour in _COLOURS.items():
-            number = day.decisions.get(action, 0)
-            left, told = (place + 0.1) / len(days), f"{day.name}: {number} {action}"
-            if number:
-                decisions.bar(left, 0.8 / len(days), low, low + number, colour, told)
-            low += number
-    yield decisions
-    rate = Plot(title="Supported claims per day", y_label="share", **_SIZE)
-    rate.ticks(ticks, [(n / 4, f"{n / 4:.0%}") for n in range(5)])
-    rate.legend([("a", "supported")])
-    _curve(rate, [(day.name, day.supported_rate) for day in days], "a", ".1%")
-    yield rate
-    timed = [day.check_ms["p95"] for day in days if day.check_ms]
-    if len(timed) < FEWEST_POINTS:
-        return
-    slowest = max(timed) or 1.0
-    time = Plot(title="Time of a check per day", highest=slowest, y_label="milliseconds", **_SIZE)
-    time.ticks(ticks, [(0.0, "0"), (slowest, _ms(slowest))])
-    time.legend([("e", "median"), ("c", "95 of 100 at most")])
-    for name, colour in (("p50", "e"), ("p95", "c")):
-        _curve(time, [(day.name, day.check_ms.get(name)) for day in days], colour, ".1f")
-    yield time
-
-
-def _curve(plot: Plot, values: Sequence[tuple[str, float | None]], kind: str, form: str) -> None:
-    points = [
-        ((place + 0.5) / len(values), value, f"{name}: {value:{form}}")
-        for place, (name, value) in enumerate(values)
-        if value is not None
-    ]
-    if len(points) > 1:
-        plot.line([(x, y) for x, y, _ in points], kind)
-    for x, y, told in points:
-        plot.dot(x, y, kind, told)

@@ -402,7 +402,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
     _can_be_saved = True
 
     model: ChatModel
-    """The chat model, plain or bound."""
+    """A chat model, or its name as `provider:name`."""
     classes: Mapping[str, str] = Field(default_factory=lambda: dict(QUERY_CLASSES))
     """Descriptions by name; both are put into the prompt unchanged, so never take them from
     outside. The shipped ones do not know what your assistant is for: name your subject in them."""

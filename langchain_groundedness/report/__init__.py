@@ -1,4 +1,4 @@
-"""Reports of an evaluation, for people and for CI: HTML, Markdown and JUnit XML."""
+"""Reports of evaluations, validations and audit logs: HTML, Markdown and JUnit XML."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +11,16 @@ from langchain_groundedness.report.figures import GateResult, check_thresholds
 from langchain_groundedness.report.html import to_html
 from langchain_groundedness.report.junit import to_junit
 from langchain_groundedness.report.markdown import to_markdown
+from langchain_groundedness.report.pages import statistics_html, validation_html
 
 __all__ = [
     "GateResult",
     "check_thresholds",
+    "statistics_html",
     "to_html",
     "to_junit",
     "to_markdown",
+    "validation_html",
     "write_report",
 ]
 

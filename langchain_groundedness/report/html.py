@@ -20,12 +20,12 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.hidden_characters import named, named_offset
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
-from langchain_groundedness.display.templates import FEWEST_POINTS, page
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.report import figures
+from langchain_groundedness.report.pages import FEWEST_POINTS, page
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
 
 __all__ = ["to_html"]
@@ -86,7 +86,7 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
         "indented_json": _indented_json,
         **_data_blocks(run, metrics, slices, baseline),
     }
-    return page(__package__, "report.html", values)
+    return page("report.html", values)
 
 
 def _differs(metric: figures.MetricFigures, change: figures.ComparedMetric | None) -> bool:

@@ -8,7 +8,7 @@ embed, pairs to score, tasks for another verifier) and receives each reply, or t
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import merge_configs
@@ -24,7 +24,20 @@ from langchain_groundedness.llm.usage import count_cached
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.scoring import reconcile
 
-__all__ = ["AskVerifier", "FinalVerdicts", "PooledVerifier", "VerdictSteps", "checked_reply"]
+__all__ = [
+    "AskVerifier",
+    "FinalVerdicts",
+    "PooledVerifier",
+    "VerdictSteps",
+    "Verifier",
+    "checked_reply",
+]
+
+Verifier: TypeAlias = Runnable[VerificationTask, list[ClaimVerdict]]
+"""Anything that judges claims: a verifier of this package, your own chain, a `RunnableLambda`.
+
+Verdicts are matched to claims by id; a claim without a verdict becomes `unchecked`. A verifier that
+streams yields lists, which are concatenated."""
 
 
 class FinalVerdicts(NamedTuple):

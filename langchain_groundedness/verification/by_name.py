@@ -1,5 +1,6 @@
 """Verifiers by name, for `verifier=` options and the command line."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain_core.runnables import Runnable
@@ -7,6 +8,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BeforeValidator
 
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.types import Accepts
 from langchain_groundedness.verification.public_models import PUBLIC_MODELS
 
 __all__ = ["AnyVerifier", "named_verifier"]
@@ -36,6 +38,10 @@ def _verifier(value: object) -> object:
     return coerce_to_runnable(value) if callable(value) else value
 
 
-AnyVerifier = Annotated[Runnable[Any, Any], BeforeValidator(_verifier)]
+AnyVerifier = Annotated[
+    Runnable[Any, Any],
+    BeforeValidator(_verifier),
+    Accepts(Runnable[Any, Any] | Callable[..., Any] | str),
+]
 """An option that takes a verifier, a function that becomes one, or a name that
 `named_verifier` takes."""

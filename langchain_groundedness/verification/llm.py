@@ -101,7 +101,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     _can_be_saved = True
 
     model: ChatModel
-    """The judge: a chat model, plain or bound."""
+    """The judge: a chat model, or its name as `provider:name`."""
     strategy: Literal["batched", "per_claim"] = "batched"
     """`batched`: many claims per call, with explanations and corrections. `per_claim`: one call
     per claim, answered by one word; `support_probability` where the model gives log-probabilities.

@@ -96,7 +96,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     _can_be_saved = True
 
     model: ChatModel
-    """The chat model, plain or bound."""
+    """A chat model, or its name as `provider:name`."""
     prompt: BaseChatPromptTemplate | None = None
     """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
     same form of reply."""

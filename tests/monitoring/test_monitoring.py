@@ -11,6 +11,7 @@ from langchain_groundedness import Decision
 from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit.record import ReviewAction
 from langchain_groundedness.monitoring import AuditSummary, summarize
+from langchain_groundedness.report import statistics_html
 from langchain_groundedness.types import Action, Claim, ClaimVerdict, VerdictLabel
 
 
@@ -72,14 +73,14 @@ def test_agreement_is_who_has_marked_a_claim_as_the_verifier_judged_it() -> None
     assert found.total.agreement("contradicted") == 1.0
     assert found.total.agreement("unverifiable") == 0.0
     assert found.total.agreement("unchecked") is None
-    assert "agree with the verdict" in found.to_html()
+    assert "agree with the verdict" in statistics_html(found)
     assert AuditSummary.model_validate_json(found.model_dump_json()) == found
 
 
 def test_nothing_is_known_of_no_records() -> None:
     found = summarize([])
     assert (found.first, found.total.supported_rate, found.total.check_ms) == (None, None, {})
-    assert 'class="plot"' not in found.to_html()
+    assert 'class="plot"' not in statistics_html(found)
 
 
 def test_days_are_those_of_utc() -> None:
@@ -103,16 +104,17 @@ def test_summary_survives_json() -> None:
 def test_the_page_has_plots_from_five_days_on(days: int, timings: int, plots: int) -> None:
     times = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, days + 1)]
     claims = (verdict("supported"),)
-    page = summarize(
+    summary = summarize(
         record(time=time, claims=claims, timings={"check": 1.0} if time.day <= timings else {})
         for time in times
-    ).to_html()
+    )
+    page = statistics_html(summary)
     assert page.count('class="plot"') == plots
     assert all(f"{time:%Y-%m-%d}</th>" in page for time in times)
 
 
 def test_title_of_the_page_is_escaped() -> None:
-    assert "<h1>&lt;i&gt;</h1>" in summarize([record()]).to_html(title="<i>")
+    assert "<h1>&lt;i&gt;</h1>" in statistics_html(summarize([record()]), title="<i>")
 
 
 def timed(*durations: float) -> dict[str, float]:

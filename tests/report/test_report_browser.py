@@ -21,7 +21,7 @@ from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.evals.validation import validate
 from langchain_groundedness.monitoring import summarize
-from langchain_groundedness.report import to_html
+from langchain_groundedness.report import statistics_html, to_html, validation_html
 from report.runs import hostile, large, small
 
 
@@ -508,7 +508,7 @@ def other_pages() -> dict[str, str]:
     with TemporaryDirectory() as folder:
         passed, rejected = (f"{folder}/{name}.jsonl" for name in ("passed", "rejected"))
         summary = validate(rows, passed=passed, rejected=rejected)
-    return {"stats": summarize(records).to_html(), "validation": summary.to_html()}
+    return {"stats": statistics_html(summarize(records)), "validation": validation_html(summary)}
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -37,6 +37,7 @@ from langchain_groundedness.evals.validation.validator import (
 )
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.llm.chat_models import GivenModel
 
 __all__ = ["avalidate", "validate"]
 
@@ -53,7 +54,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
     passed: str | Path,
     rejected: str | Path,
     validator: AnswerValidator | None = None,
-    model: Any = None,
+    model: GivenModel | None = None,
     columns: Mapping[str, str] | None = None,
     summary: str | Path | None = None,
     fresh: bool = False,
@@ -77,7 +78,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
         passed: File for rows that passed.
         rejected: File for the others.
         validator: Validates a row; by default an `AnswerValidator()`, which works offline.
-        model: Chat model for the default validator; not with `validator`.
+        model: For the default validator: a chat model, or its name as `provider:name`; not with
+            `validator`.
         columns: As for `open_dataset`; not with a `DataSet`.
         summary: File for the summary and the options; by default next to `passed`, with the suffix
             `.summary.json`.

@@ -5,9 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.display.svg import Plot
-from langchain_groundedness.display.templates import FEWEST_POINTS, page
-from langchain_groundedness.evals import display
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 from langchain_groundedness.evals.statistics import (
     Estimate,
@@ -121,45 +118,6 @@ class ValidationSummary(FrozenModel):
     """What model calls have cost, those of earlier runs included."""
     seconds: float | None = None
     """Of this run."""
-
-    def to_html(self, *, title: str = "Validation") -> str:
-        """Draw a page: reasons, scores and other thresholds, in one file that loads nothing.
-
-        Args:
-            title: Its heading.
-
-        Returns:
-            The text of an HTML file.
-
-        Raises:
-            MissingDependencyError: jinja2 is not installed; the extra `report` brings it.
-        """
-        values = {
-            "title": title,
-            "kind": "Validated data set",
-            "found": self,
-            "display": display,
-            "reasons": REASONS,
-            "names": NAMES,
-            "plots": {NAMES[each.title]: each.drawn() for each in _plots(self)},
-        }
-        return page("langchain_groundedness.evals", "validation.html", values)
-
-
-def _plots(found: ValidationSummary) -> Iterator[Plot]:
-    """Draw for each option how many rows each of its values would pass."""
-    for option in dict.fromkeys(line.option for line in found.sweep):
-        lines = [line for line in found.sweep if line.option == option]
-        if len(lines) < FEWEST_POINTS:
-            continue
-        plot = Plot(title=option, highest=float(found.total), y_label="rows", width=340, height=170)
-        plot.ticks([(n / 2, f"{n / 2:g}") for n in range(3)], [(found.total, f"{found.total:,}")])
-        for line in lines:
-            plot.dot(line.value, line.passed, "e", f"{line.value:.2f}: {line.passed:,} pass")
-            if line.is_current:
-                plot.mark(line.value, "d")
-        plot.line([(line.value, line.passed) for line in lines], "e")
-        yield plot
 
 
 def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> ValidationSummary:

@@ -275,7 +275,8 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """
 
     model: ChatModel | None = None
-    """Chat model that judges claims between the thresholds, and the quality."""
+    """A chat model, or its name as `provider:name`, that judges claims between the thresholds, and
+    the quality."""
     model_timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; `None` leaves it to the model's client."""
     embeddings: Embeddings | None = None
