@@ -72,8 +72,8 @@ class CheckedOptions(BaseModel):
         except ValidationError as exc:
             accepted = ", ".join(name for name in type(self).model_fields if name != "name")
             faults = tuple(_faults(exc, accepted))
-            told = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
-            problems = "; ".join(": ".join(filter(None, each)) for each in told)
+            named = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
+            problems = "; ".join(": ".join(filter(None, each)) for each in named)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 

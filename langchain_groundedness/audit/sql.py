@@ -213,8 +213,8 @@ class SQLAuditLog(AuditLog):
         where = self._where(**filters)
         page = self._page(where, limit, after, newest_first=newest_first)
         if page.unreadable:
-            told = (self._store.database, len(page.unreadable))
-            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *told)
+            counted = (self._store.database, len(page.unreadable))
+            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *counted)
         return page
 
     def _where(self, **filters: Any) -> Any:

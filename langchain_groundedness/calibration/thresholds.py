@@ -706,8 +706,8 @@ def reliability_plot(reliability: Reliability) -> Plot:
     above.ideal()
     for each in reliability.bins:
         above.whisker(each.mean, *each.interval, "e")
-        told = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
-        above.dot(each.mean, each.right, "e", told)
+        tooltip = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
+        above.dot(each.mean, each.right, "e", tooltip)
     return above
 
 

@@ -31,7 +31,7 @@ from langchain_groundedness.callbacks.run_tracker import (
 from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
-from langchain_groundedness.exceptions import AuditError, told
+from langchain_groundedness.exceptions import AuditError, describe_error
 from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
@@ -311,7 +311,7 @@ class _Report:
         self, error: Exception, source: CheckInput | None, policy: DecisionPolicy
     ) -> GroundednessResult:
         """Return the result of a failed check."""
-        reason = f"the check failed ({told(error)})"
+        reason = f"the check failed ({describe_error(error)})"
         logger.warning("run %s is unchecked: %s", self.run_id, reason)
         return without_check(source or CheckInput(answer=""), reason, policy)
 

@@ -384,8 +384,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
         for name, made, words in _findings(given):
             counts = made.unless(excused.get(name, Holds.NO))
             if made is Holds.YES and counts is Holds.NO:
-                told = f"{words} (excused by rule {by[name]})"
-                yield _Effect("pass", Holds.NO, told, excused=True)
+                why = f"{words} (excused by rule {by[name]})"
+                yield _Effect("pass", Holds.NO, why, excused=True)
             else:
                 yield _Effect(getattr(self, name), counts, words)
 

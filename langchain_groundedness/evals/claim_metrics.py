@@ -372,20 +372,20 @@ class _Comparison(NamedTuple):
         return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
 
     def details(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
+        parts: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
         if self.answer is not None:
-            told["claims"] = plain_verdicts(self.answer.claims)
+            parts["claims"] = plain_verdicts(self.answer.claims)
         if self.reference is not None:
-            told["reference_claims"] = plain_verdicts(self.reference.claims)
-        return told
+            parts["reference_claims"] = plain_verdicts(self.reference.claims)
+        return parts
 
     def comment(self) -> str:
-        told = []
+        parts = []
         if self.answer is not None:
-            told.append(f"the reference supports {supported_words(self.answer)} of the answer")
+            parts.append(f"the reference supports {supported_words(self.answer)} of the answer")
         if self.reference is not None:
-            told.append(f"the answer supports {supported_words(self.reference)} of the reference")
-        return "; ".join(told)
+            parts.append(f"the answer supports {supported_words(self.reference)} of the reference")
+        return "; ".join(parts)
 
 
 class _ComparingEvaluator(ClaimEvaluator):

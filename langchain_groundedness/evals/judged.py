@@ -123,9 +123,9 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
             return self._skipped("the row has no documents or reference to judge correctness by")
         reply = yield from self._ask("judge_answer_quality", QualityScores, parts, _out_of_range)
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
-        told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        comment = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         mean = math.fsum(scores.values()) / len(scores)
-        return self._scored(mean, comment=told, details={**scores, "reasoning": reply.reasoning})
+        return self._scored(mean, comment=comment, details={**scores, "reasoning": reply.reasoning})
 
 
 def _out_of_range(reply: QualityScores) -> str | None:

@@ -587,8 +587,8 @@ def _require_metric(rows: Sequence[EvaluatedRow], key: str, run: str = "the run"
 def _require_column(rows: Sequence[EvaluatedRow], column: str) -> None:
     known = {name for row in rows for name in row.row.metadata}
     if rows and column not in known:
-        told = ", ".join(map(repr, sorted(known))) or "none"
-        msg = f"the rows have no column {column!r}; they have {told}"
+        names = ", ".join(map(repr, sorted(known))) or "none"
+        msg = f"the rows have no column {column!r}; they have {names}"
         raise ConfigurationError(msg)
 
 

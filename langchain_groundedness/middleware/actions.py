@@ -152,8 +152,8 @@ class Actions:
         """Apply a reviewer's decision."""
         match decision:
             case Respond():
-                told = _FROM_REVIEWER.format(message=decision.message)
-                return _ask_again(turn, result, told, "responded")
+                feedback = _FROM_REVIEWER.format(message=decision.message)
+                return _ask_again(turn, result, feedback, "responded")
             case Reject():
                 text = decision.message or self.blocked_message
                 return _withheld(turn, result, text, "rejected")
@@ -215,13 +215,13 @@ def _lacks_evidence(result: GroundednessResult) -> bool:
 
 
 def _ask_again(
-    turn: Turn, result: GroundednessResult, told: str, outcome: Outcome
+    turn: Turn, result: GroundednessResult, feedback: str, outcome: Outcome
 ) -> dict[str, Any]:
     """Let the model answer again; the refused answer is removed then."""
-    message = message_to_model(told, id=str(uuid4()))
+    message = message_to_model(feedback, id=str(uuid4()))
     ids = (*(m.id for m in turn.own_messages if m.id), str(message.id))
     turn = replace(turn, drafts=(*turn.drafts, *ids))
-    record = {**state_record(result, turn, outcome), "feedback": told}
+    record = {**state_record(result, turn, outcome), "feedback": feedback}
     return {"messages": [_unstreamed(message)], STATE_KEY: record, "jump_to": "model"}
 
 

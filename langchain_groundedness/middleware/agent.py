@@ -260,7 +260,9 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(handler(request))
-        return self._extended(request, response, self._check.settle(request.state, response, call))
+        return self._extended(
+            request, response, self._check.check_response(request.state, response, call)
+        )
 
     async def awrap_model_call(
         self,
@@ -281,7 +283,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(await handler(request))
-        update = await self._check.asettle(request.state, response, call)
+        update = await self._check.acheck_response(request.state, response, call)
         return self._extended(request, response, update)
 
     def wrap_tool_call(

@@ -30,7 +30,7 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     VerificationError,
-    told,
+    describe_error,
 )
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, read_input
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
@@ -78,7 +78,7 @@ __all__ = ["AnswerCheck", "approved_response", "with_held_answers"]
 _HELD = "held"
 """Key, in the record, of the packed answers of a turn that nobody may see yet."""
 
-_SETTLED = "settled"
+_DONE_IN_MODEL_STEP = "settled"
 """Key, in the record, of what was done in the model's own step, until the end of the run."""
 
 _ANY_TEXT = {"digest": None, "withheld": False}
@@ -145,10 +145,10 @@ class AnswerCheck:
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
 
-    def settle(
+    def check_response(
         self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
     ) -> dict[str, Any]:
-        """Check a model's answer before a stream shows it; what may leave takes its place.
+        """Check a model's answer before a stream shows it; what may be shown replaces it.
 
         Returns:
             The update of the state; nothing if the model does not answer.
@@ -158,19 +158,19 @@ class AnswerCheck:
             return {}
         recording = _Recording(self._recorder, answer, state)
         result = self._result(answer, kept=False)
-        return self._settled(state, response, answer, result, recording)
+        return self._act_on_response(state, response, answer, result, recording)
 
-    async def asettle(
+    async def acheck_response(
         self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
     ) -> dict[str, Any]:
-        """Do what `settle` does."""
+        """Do what `check_response` does."""
         answer = self._read(_with_response(state, response, call))
         if not answer.judged or answer.key is not None:
             return {}
         recording = _Recording(self._recorder, answer, state)
         result = await self._aresult(answer, kept=False)
-        settled = partial(self._settled, state, response, answer, result, recording)
-        return await self._arun(settled)
+        act = partial(self._act_on_response, state, response, answer, result, recording)
+        return await self._arun(act)
 
     def update(self, state: Any) -> dict[str, Any]:
         """Check the answer, unless that was done before, and act on the verdicts."""
@@ -313,10 +313,10 @@ class AnswerCheck:
 
     def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
         _warn(what, error)
-        reason = f"{what} failed ({told(error)})"
+        reason = f"{what} failed ({describe_error(error)})"
         return unchecked_result(source, reason, self._policy)
 
-    def _settled(
+    def _act_on_response(
         self,
         state: Any,
         response: ModelResponse[Any],
@@ -343,7 +343,9 @@ class AnswerCheck:
             "withheld": value is None,
             "record": recording.record_id,
         }
-        return {STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _SETTLED: done}}
+        return {
+            STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _DONE_IN_MODEL_STEP: done}
+        }
 
     def _action(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
         written = self._actions.judged(result, ()) if result.edits else result
@@ -419,7 +421,7 @@ def _finished(state: Any) -> dict[str, Any] | None:
         messages = []
         structured = None if done["withheld"] else turn.structured
     messages += [RemoveMessage(id=draft) for draft in turn.drafts]
-    record = {k: v for k, v in state[STATE_KEY].items() if k not in {_SETTLED, _HELD}}
+    record = {k: v for k, v in state[STATE_KEY].items() if k not in {_DONE_IN_MODEL_STEP, _HELD}}
     update: dict[str, Any] = {STATE_KEY: {**record, "drafts": []}}
     if messages:
         update["messages"] = messages
@@ -432,7 +434,7 @@ def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
     """Return what the model's step has done with the message that ends the turn."""
     record = state_value(state, STATE_KEY) or {}
     same = turn.final is not None and record.get("message_id") == turn.final.id
-    return record.get(_SETTLED) if same else None
+    return record.get(_DONE_IN_MODEL_STEP) if same else None
 
 
 def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -474,10 +476,10 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
         return update
     outcome = update[STATE_KEY]["outcome"]
     if outcome in _NOT_SHOWN:
-        (told,) = update["messages"]
-        message = message_to_model(told["content"], id=told["id"])
+        (message_data,) = update["messages"]
+        message = message_to_model(message_data["content"], id=message_data["id"])
         held = [*held, HeldAnswer([message]).packed()]
-        shown = {**told, "content": _AGAIN}
+        shown = {**message_data, "content": _AGAIN}
         return {**update, "messages": [shown], STATE_KEY: {**update[STATE_KEY], _HELD: held}}
     if outcome != "approved":
         return update if turn.structured is None else {"structured_response": None, **update}
@@ -486,7 +488,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     messages = [new.get(m.id, m) for m in turn.own_messages]
     packed = HeldAnswer(messages, turn.structured).packed()
     record = {**update[STATE_KEY], "drafts": list(turn.drafts), _HELD: [packed]}
-    return {STATE_KEY: {**record, _SETTLED: _ANY_TEXT}, "jump_to": "model"}
+    return {STATE_KEY: {**record, _DONE_IN_MODEL_STEP: _ANY_TEXT}, "jump_to": "model"}
 
 
 def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
@@ -704,4 +706,4 @@ def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
 
 
 def _warn(what: str, error: Exception) -> None:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, told(error))
+    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, describe_error(error))

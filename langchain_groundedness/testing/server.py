@@ -117,7 +117,7 @@ class ScriptedServer:
             raise ConfigurationError(msg)
         self._script = script if callable(script) else _in_order(iter(script))
         self._lock = threading.Lock()
-        self._in_flight = 0
+        self._open_requests = 0
         self._over = threading.Event()
         self._http = _HTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
         self.requests: list[ScriptedRequest] = []
@@ -167,15 +167,15 @@ class ScriptedServer:
         request = ScriptedRequest(body)
         with self._lock:
             self.requests.append(request)
-            self._in_flight += 1
-            self.peak_concurrency = max(self.peak_concurrency, self._in_flight)
+            self._open_requests += 1
+            self.peak_concurrency = max(self.peak_concurrency, self._open_requests)
             answer = self._answered(request)
         response = ScriptedResponse(answer) if isinstance(answer, str) else answer
         response = response._replace(text=response.text.replace("{tag}", request.tag))
         if response.after is not None:
             response.after.wait(timeout=30)
         with self._lock:
-            self._in_flight -= 1
+            self._open_requests -= 1
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
         if response.status != HTTP_OK:
@@ -187,8 +187,8 @@ class ScriptedServer:
             answer: object = self._script(request)
             if isinstance(answer, str | ScriptedResponse):
                 return answer
-            told = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
-            return ScriptedResponse(told, status=_FAILED)
+            why = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
+            return ScriptedResponse(why, status=_FAILED)
         except Exception as exc:  # noqa: BLE001  (the client hears of it)
             return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
 

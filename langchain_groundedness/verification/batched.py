@@ -31,13 +31,13 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.verdict_replies import ReplyReader, VerdictLine
 
-__all__ = ["Asking", "NumberedEvidence", "judge_together", "why_unchecked"]
+__all__ = ["JudgeCalls", "NumberedEvidence", "judge_together", "why_unchecked"]
 
 
 def judge_together(
     task: VerificationTask,
     evidence: "NumberedEvidence",
-    ask: "Asking",
+    ask: "JudgeCalls",
     verifier: str,
     budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
@@ -61,7 +61,7 @@ def judge_together(
             break
         values, read = _request(task, group, evidence, wrong)
         try:
-            reply = yield ModelCall(ask.for_lines, values, options={"budget": budget, "read": read})
+            reply = yield ModelCall(ask.several, values, options={"budget": budget, "read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
@@ -77,8 +77,8 @@ def judge_together(
                     wrong[claim.id] = reply.undecided.get(number, _LEFT_OUT)
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
-        if ask.plainly and not verdicts and group is not task.claims and len(group) == 1:
-            verdicts = yield from _plain_verdicts(task.claims, ask.plainly, said, budget, reasons)
+        if ask.single and not verdicts and group is not task.claims and len(group) == 1:
+            verdicts = yield from _plain_verdicts(task.claims, ask.single, said, budget, reasons)
             break
     return [
         verdicts.get(claim.id)
@@ -87,14 +87,13 @@ def judge_together(
     ]
 
 
-class Asking(NamedTuple):
-    """How a judge is asked."""
+class JudgeCalls(NamedTuple):
+    """The two ways of asking a judge."""
 
-    for_lines: StructuredModel[VerdictLines]
-    """For several claims: one line of a reply each."""
-    plainly: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
-    """About one claim, where no line could be read, by a judge that replied so before; `None`
-    gives up instead."""
+    several: StructuredModel[VerdictLines]
+    """About several claims: the reply has one line for each."""
+    single: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
+    """About one claim, after a reply without a line that can be read; `None` gives up instead."""
 
 
 def _plain_verdicts(
@@ -135,11 +134,11 @@ def _request(
     """Fill the variables of the prompt, and make what reads the reply."""
     question, claims = question_part(task.question), fence("claims", _numbered(group))
     tag = reply_tag(evidence.shown, question, claims)
-    told = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
+    problems = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
     values = {
         "evidence": evidence.shown,
         "question": question,
-        "claims": with_tag(claims, tag, wrong=", ".join(told)),
+        "claims": with_tag(claims, tag, wrong=", ".join(problems)),
     }
     return values, ReplyReader(tag, len(group), len(evidence.sentences))
 

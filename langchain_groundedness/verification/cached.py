@@ -355,8 +355,8 @@ def _describe(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR091
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, RunnableBindingBase):
         return _describe([value.bound, value.kwargs], f"{path}.bound", unknown)
-    if isinstance(value, BaseChatModel) and (told := _model_options(value)) is not None:
-        return [name, told]
+    if isinstance(value, BaseChatModel) and (options := _model_options(value)) is not None:
+        return [name, options]
     if isinstance(value, BasePromptTemplate) and not any(
         map(callable, value.partial_variables.values())
     ):

@@ -45,7 +45,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.batched import (
-    Asking,
+    JudgeCalls,
     NumberedEvidence,
     judge_together,
     why_unchecked,
@@ -187,20 +187,20 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             plan = self._plan(task)
-            yield from plan.settled()
+            yield from plan.final_verdicts()
             for place, output in plan.judge.batch_as_completed(plan.calls, self._limited(config)):
-                yield from plan.settled(place, output)
+                yield from plan.final_verdicts(place, output)
 
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             plan = await computed(size_of(task.documents), self._plan, task)
-            for verdicts in plan.settled():
+            for verdicts in plan.final_verdicts():
                 yield verdicts
             outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
             async for place, output in outputs:
-                for verdicts in plan.settled(place, output):
+                for verdicts in plan.final_verdicts(place, output):
                     yield verdicts
 
     def _limited(self, config: RunnableConfig) -> RunnableConfig:
@@ -236,7 +236,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         if self.strategy == "per_claim":
             ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
             return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
-        judge = memoized(self, self._asking)
+        judge = memoized(self, self._batched_judge)
         plain = LabelModel(self.model, LABEL_PROMPT, self.support_threshold, self.timeout)
 
         def judged(call: _Call) -> Flow[list[ClaimVerdict]]:
@@ -246,12 +246,12 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
                 return found if found and found.verdict != _label(before) else None
 
             # A prompt of the user's own may ask something else than these questions.
-            ask = Asking(judge, by_questions if self.prompt is None else None)
+            ask = JudgeCalls(judge, by_questions if self.prompt is None else None)
             return judge_together(call.task, call.evidence, ask, name, budget)
 
         return judged
 
-    def _asking(self) -> StructuredModel[VerdictLines]:
+    def _batched_judge(self) -> StructuredModel[VerdictLines]:
         return StructuredModel[VerdictLines](
             model=self.model,
             prompt=self._prompt,
@@ -292,7 +292,7 @@ class _Plan:
         verdicts = [verdict for output in outputs for verdict in output]
         return self._reconciled(self.task, verdicts)
 
-    def settled(
+    def final_verdicts(
         self, place: int | None = None, output: list[ClaimVerdict] | None = None
     ) -> Iterator[list[ClaimVerdict]]:
         """Give the verdicts that are final now that the call at a place has come back."""

@@ -373,7 +373,7 @@ _LIST = r"[\s0-9,;&\u2013-]"
 
 _AFTER = re.compile(
     rf"{_MARK}*+(?:"
-    rf"(?:(?:by|in)\s++)?(?:sentences?|evidence)\b(?P<told>(?:{_LIST}|[\[\]]|and\b)*+)"
+    rf"(?:(?:by|in)\s++)?(?:sentences?|evidence)\b(?P<cited>(?:{_LIST}|[\[\]]|and\b)*+)"
     rf"|(?P<bracketed>(?:\[{_LIST}++\](?:[\s,;&]|and\b)*+)++)"
     rf")?+{_MARK}*+",
     re.IGNORECASE | re.ASCII,
@@ -547,7 +547,7 @@ def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
     label, rest = _LABELS[found["label"].lower()], text[found.end() :]
     more = _AFTER.fullmatch(rest)
     if more is not None:
-        return label, _numbers(found["numbers"], more["told"] or more["bracketed"] or ""), ""
+        return label, _numbers(found["numbers"], more["cited"] or more["bracketed"] or ""), ""
     note = _NOTE.match(rest)
     if label != "unverifiable" or note is None:
         return None

@@ -131,7 +131,7 @@ def gather_evidence(
         return ClaimVerdict.unchecked(claim, OTHER_LANGUAGE, verifier=VERIFIER)
     if match is None:
         chance = 0.0 if statement.items else None
-        return _unverifiable(claim, chance, _silence(statement, match))
+        return _unverifiable(claim, chance, _why_unverifiable(statement, match))
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
     read = read_for(statement, match, index)
     in_english = all(map(_in_english, read.pairs))
@@ -203,14 +203,16 @@ def _judge(
         return _contradicted(evidence, probability, finding)
     if reading is not None and reading.support < 0 and model.opposition(reading) >= _SURE:
         return _opposed(evidence, probability)
-    return _unverifiable(evidence.claim, probability, _silence(evidence.statement, evidence.match))
+    return _unverifiable(
+        evidence.claim, probability, _why_unverifiable(evidence.statement, evidence.match)
+    )
 
 
 def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     window = next(
         w for w in evidence.match.best if w.recall >= _ENOUGH * evidence.match.best[-1].recall
     )
-    elsewhere = _filling(window, evidence)
+    elsewhere = _complementary(window, evidence)
     cited = [
         *_sharing(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
@@ -238,7 +240,7 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     )
 
 
-def _filling(window: Window, evidence: ClaimEvidence) -> list[Window]:
+def _complementary(window: Window, evidence: ClaimEvidence) -> list[Window]:
     """Give the sentences that were read and say what a window leaves out of the claim."""
     filling: list[Window] = []
     said = window.found
@@ -361,7 +363,7 @@ def _wording(difference: Difference) -> str:
     )
 
 
-def _silence(statement: Statement, match: Match | None) -> str:
+def _why_unverifiable(statement: Statement, match: Match | None) -> str:
     if not statement.items:
         return "The claim says nothing that could be looked for."
     missing = _missing(statement, match.best[-1].found if match else None)

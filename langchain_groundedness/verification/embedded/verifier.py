@@ -230,27 +230,27 @@ def _recent(texts: tuple[str, ...]) -> EvidenceIndex:
 @dataclass
 class _Limit:
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CHECKS_AT_ONCE))
-    there: int = 0
-    """How many are inside, or wait at the door."""
+    users: int = 0
+    """Checks that hold a place or wait for one."""
 
 
 @asynccontextmanager
 async def concurrency_limit() -> AsyncIterator[None]:
-    """Enter when there is room, in the event loop that runs.
+    """Wait for a place in the running event loop.
 
-    Whoever is inside must ask for nothing that enters too.
+    The caller must not enter again while it holds a place: the two would wait for each other.
     """
     loop = asyncio.get_running_loop()
-    mine = _LIMITS.setdefault(loop, _Limit())
-    mine.there += 1
+    limit = _LIMITS.setdefault(loop, _Limit())
+    limit.users += 1
     try:
-        async with mine.places:
+        async with limit.places:
             yield
     finally:
-        mine.there -= 1
-        if not mine.there:
+        limit.users -= 1
+        if not limit.users:
             del _LIMITS[loop]
 
 
 _LIMITS: dict[asyncio.AbstractEventLoop, _Limit] = {}
-"""Of loops in which somebody is there."""
+"""Only of event loops in which a check holds or awaits a place."""

@@ -111,7 +111,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     top = np.argpartition(-scores, count - 1)[:count]
     top = top[scores[top] > 0]
     columns = _with_neighbours(top, len(index))
-    said = _said(places, columns)
+    said = _found_per_item(places, columns)
     ranked = [
         _ranked(said, columns, index.document_of, weights, size) for size in range(1, _WIDEST + 1)
     ]
@@ -126,7 +126,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
         sentences=tuple(ranked[0][:_KEPT]),
         pool=tuple(ranked[0]),
         anywhere=np.array([found.max(initial=0.0) for _, found in places]),
-        context=_said(places, np.array([home]))[:, 0],
+        context=_found_per_item(places, np.array([home]))[:, 0],
     )
 
 
@@ -153,7 +153,7 @@ def _with_neighbours(top: Ints, units: int) -> Ints:
     return columns[(columns >= 0) & (columns < units)]
 
 
-def _said(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
+def _found_per_item(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
     said = np.zeros((len(places), len(columns)))
     for row, (units, found) in enumerate(places):
         if len(units):
@@ -345,17 +345,17 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
         **_all_words(statement, three, index),
-        **_news(statement, match, in_context),
+        **_recall_beyond_question(statement, match, in_context),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
-        **_kinds(statement, match),
-        **_order(statement, match.best, index),
+        **_recall_by_kind(statement, match),
+        **_word_order(statement, match.best, index),
     }
     polarity = polarity_signals(statement, index.text(two.first, two.last))
-    return coverage | _bends(coverage) | polarity
+    return coverage | _nonlinear_terms(coverage) | polarity
 
 
-def _bends(coverage: dict[str, float]) -> dict[str, float]:
+def _nonlinear_terms(coverage: dict[str, float]) -> dict[str, float]:
     """Let a linear model see that the last fifth of a recall, and the first gap, count for more."""
     return {
         f"{name}_any" if "missing" in name else f"{name}_full": (
@@ -381,7 +381,9 @@ def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> di
     }
 
 
-def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
+def _recall_beyond_question(
+    statement: Statement, match: Match, in_context: Floats
+) -> dict[str, float]:
     """Recall of what the claim says beyond its question."""
     news = np.array([item.own and not item.asked for item in statement.items])
     if not news.any():
@@ -403,7 +405,7 @@ def _greedy(match: Match) -> float:
     return _share(covered, match.weights)
 
 
-def _kinds(statement: Statement, match: Match) -> dict[str, float]:
+def _recall_by_kind(statement: Statement, match: Match) -> dict[str, float]:
     names = np.array([item.is_name for item in statement.items])
     numbers = np.array([item.quantity is not None for item in statement.items])
     three = match.best[2].found
@@ -421,7 +423,7 @@ def _kinds(statement: Statement, match: Match) -> dict[str, float]:
     return result
 
 
-def _order(
+def _word_order(
     statement: Statement, best: tuple[Window, ...], index: EvidenceIndex
 ) -> dict[str, float]:
     ids = [index.vocabulary.get(w.stem, -1 - i) for i, w in enumerate(statement.words)]
