@@ -87,7 +87,7 @@ __all__ = [
     "load_arguments",
 ]
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "audit": "JsonlAuditLog SQLAuditLog",
     "callbacks": (
         "AsyncGroundednessCallbackHandler GroundednessCallbackHandler collect_groundedness"
@@ -113,29 +113,29 @@ _HOMES = {
     ),
     "verification.single_pass": "SinglePassJudge",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULE_OF = {name: home for home, names in _NAMES_BY_MODULE.items() for name in names.split()}
 """Where each name is imported from on first use, so that importing the package costs little."""
 
 if not TYPE_CHECKING:  # a star import brings what is installed
     from langchain_groundedness._runtime.installed import absent
 
-    _NEEDS = dict.fromkeys(_HOMES["middleware"].split(), "langchain.agents.middleware")
+    _NEEDS = dict.fromkeys(_NAMES_BY_MODULE["middleware"].split(), "langchain.agents.middleware")
     __all__ = [name for name in __all__ if name not in absent(_NEEDS)]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    if _HOME_OF[name] == "middleware":
+    if _MODULE_OF[name] == "middleware":
         from langchain_groundedness.exceptions import require  # noqa: PLC0415  (names load lazily)
 
         require("langchain.agents", extra="agents")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
     """List the names that are not imported yet, too."""
-    return sorted({*globals(), *_HOME_OF})
+    return sorted({*globals(), *_MODULE_OF})

@@ -27,8 +27,8 @@ _RIGHT = frozenset({"supported", "right", "true", "approve", "1"})
 _WRONG = frozenset(
     {"unsupported", "contradicted", "unverifiable", "wrong", "false", "edit", "reject", "0"}
 )
-_AT_ONCE = 64
-_GIVEN = "labelled"
+_ROWS_PER_BATCH = 64
+_UNNAMED_VERIFIER = "labelled"
 """Name of a verifier that the file does not name."""
 _LIKELY = 0.5
 
@@ -68,7 +68,7 @@ def samples_of(
 ) -> Iterator[CalibrationSample]:
     """Check the labelled rows that hold no verdict of a verifier."""
     remaining = iter(rows)
-    while some := list(islice(remaining, _AT_ONCE)):
+    while some := list(islice(remaining, _ROWS_PER_BATCH)):
         found: dict[int, tuple[ScoredClaim, ...]] = {}
         for unit in ("claim", "answer"):
             places = [n for n, r in enumerate(some) if r.unit == unit and not r.given]
@@ -174,7 +174,7 @@ class _GivenVerdict(BaseModel):
             return None
         is_likely = (self.support_probability or 0.0) >= _LIKELY
         verdict = self.verdict or ("supported" if is_likely else "unverifiable")
-        return ScoredClaim(verdict, self.support_probability, self.verifier or _GIVEN)
+        return ScoredClaim(verdict, self.support_probability, self.verifier or _UNNAMED_VERIFIER)
 
 
 class _GivenClaimVerdict(_GivenVerdict):

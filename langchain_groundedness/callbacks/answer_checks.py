@@ -139,7 +139,7 @@ class AnswerChecks:
             await _detached(self._adeliver(ended, result, self._pending(ended)))
 
     def _check(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
+        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
         try:
             source = self._read(ended)
             text = self._partial_answer(ended, source)
@@ -156,7 +156,7 @@ class AnswerChecks:
         self._deliver(ended, result, pending)
 
     async def _acheck(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
+        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
         try:
             source = self._read(ended)
             text = await run_in_executor(None, self._partial_answer, ended, source)
@@ -271,7 +271,7 @@ def _config(root: Root) -> RunnableConfig:
     }
 
 
-class _Report:
+class _ResultBuilder:
     """Accumulates the result of one run."""
 
     def __init__(self, run_id: UUID) -> None:

@@ -291,7 +291,7 @@ def without_failed_claims(
         if start is None or end is None:
             return None
         removals.append((*removal(text, start, end), verdict.claim.id))
-    cuts = _cuts(text, removals)
+    cuts = _merged_removals(text, removals)
     changes = [edit for edit in result.edits if edit.replacement]
     kept = [e for e in changes if not any(e.start < c.end and c.start < e.end for c in cuts)]
     edits = tuple(sorted([*kept, *cuts], key=lambda edit: edit.start))
@@ -301,7 +301,7 @@ def without_failed_claims(
     return result.model_copy(update={"answer": shown, "edits": edits})
 
 
-def _cuts(text: str, removals: Sequence[tuple[int, int, str]]) -> list[Edit]:
+def _merged_removals(text: str, removals: Sequence[tuple[int, int, str]]) -> list[Edit]:
     """Merge adjacent removals into one edit."""
     merged: list[tuple[int, int, str]] = []
     for start, end, claim_id in sorted(removals, key=lambda each: each[:2]):

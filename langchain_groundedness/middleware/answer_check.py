@@ -81,13 +81,13 @@ _HELD = "held"
 _DONE_IN_MODEL_STEP = "settled"
 """Key, in the record, of what was done in the model's own step, until the end of the run."""
 
-_ANY_TEXT = {"digest": None, "withheld": False}
+_APPROVED = {"digest": None, "withheld": False}
 """What was done if a reviewer has approved an answer: other middleware may still change it."""
 
-_AGAIN = "Answer the question again."
+_HIDDEN_REQUEST = "Answer the question again."
 """What the state shows of the words to a model whose answer nobody may see."""
 
-_LIVE = "live"
+_CHECKED_BEFORE = "live"
 """Key, in a record that is not stored, of the result of an answer that was checked before."""
 
 _NOT_SHOWN = ("retrying", "responded")
@@ -328,13 +328,13 @@ class AnswerCheck:
         turn = answer.turn
         action = self._action(turn, result)
         if action in {"retry", "review"}:
-            _put(response, turn, self._actions.placeholders(turn))
+            _replace_messages(response, turn, self._actions.placeholders(turn))
             held = HeldAnswer(turn.own_messages, turn.structured, plain_result(result)).packed()
             waiting = turn_record(turn, "waiting")
             return {STATE_KEY: {**waiting, _HELD: [*_held(state, turn), held]}}
         update = self._conclude(answer, result, recording, action)
         value = update.get("structured_response", turn.structured)
-        _put(response, turn, update.get("messages", ()), value)
+        _replace_messages(response, turn, update.get("messages", ()), value)
         final = next(
             m for m in reversed(response.result) if m.id == update[STATE_KEY]["message_id"]
         )
@@ -393,11 +393,11 @@ def _with_response(state: Any, response: ModelResponse[Any], call: GuardedCall |
     found: dict[str, Any] = {"structured_response": response.structured_response}
     if call is not None and call.result is not None:
         live = {"message_id": messages[-1].id, "result": plain_result(call.result)}
-        found[STATE_KEY] = {**(state_value(state, STATE_KEY) or {}), _LIVE: live}
+        found[STATE_KEY] = {**(state_value(state, STATE_KEY) or {}), _CHECKED_BEFORE: live}
     return {**state, "messages": messages, **found}
 
 
-def _put(
+def _replace_messages(
     response: ModelResponse[Any], turn: Turn, messages: Sequence[Any], structured: Any = None
 ) -> None:
     """Put messages in the place of those with the same ids."""
@@ -464,7 +464,7 @@ def with_held_answers(state: Any) -> Any:
     last = answers[-1]
     if turn.final is not None and turn.final.id == last.messages[-1].id:
         live = {"message_id": turn.final.id, "result": last.result}
-        found[STATE_KEY] = {**state[STATE_KEY], _LIVE: live}
+        found[STATE_KEY] = {**state[STATE_KEY], _CHECKED_BEFORE: live}
         if turn.structured is not None:
             found["structured_response"] = last.structured_as(_schema_of(turn.structured))
     return {**state, **found}
@@ -479,7 +479,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
         (message_data,) = update["messages"]
         message = message_to_model(message_data["content"], id=message_data["id"])
         held = [*held, HeldAnswer([message]).packed()]
-        shown = {**message_data, "content": _AGAIN}
+        shown = {**message_data, "content": _HIDDEN_REQUEST}
         return {**update, "messages": [shown], STATE_KEY: {**update[STATE_KEY], _HELD: held}}
     if outcome != "approved":
         return update if turn.structured is None else {"structured_response": None, **update}
@@ -488,7 +488,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     messages = [new.get(m.id, m) for m in turn.own_messages]
     packed = HeldAnswer(messages, turn.structured).packed()
     record = {**update[STATE_KEY], "drafts": list(turn.drafts), _HELD: [packed]}
-    return {STATE_KEY: {**record, _DONE_IN_MODEL_STEP: _ANY_TEXT}, "jump_to": "model"}
+    return {STATE_KEY: {**record, _DONE_IN_MODEL_STEP: _APPROVED}, "jump_to": "model"}
 
 
 def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
@@ -635,7 +635,7 @@ def _config() -> RunnableConfig:
 def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
     """Return the result of a check that was made before."""
     record = state_value(state, STATE_KEY)
-    live = record.get(_LIVE) if isinstance(record, Mapping) else None
+    live = record.get(_CHECKED_BEFORE) if isinstance(record, Mapping) else None
     if not live or turn.final is None or live["message_id"] != turn.final.id:
         return None
     result = read_result(live["result"], source)

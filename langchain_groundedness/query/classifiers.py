@@ -95,7 +95,7 @@ QUERY_CLASSES: Mapping[str, str] = MappingProxyType(
 )
 """Names and descriptions of the eight classes that `LLMQueryClassifier` sorts into by default."""
 
-_ASKED_UNDER = ("question", "input", "query", "messages")
+_QUERY_KEYS = ("question", "input", "query", "messages")
 
 
 class QueryClass(FrozenModel):
@@ -170,7 +170,7 @@ def read_query(value: object) -> str:
     if not isinstance(value, Mapping):
         msg = f"cannot read a query from a value of type {type(value).__name__}; {_ACCEPTED}"
         raise InputFormatError(msg)
-    asked = {key: value[key] for key in _ASKED_UNDER if key in value}
+    asked = {key: value[key] for key in _QUERY_KEYS if key in value}
     query = read_input({**asked, "answer": ""}).question
     if query is None:
         keys = tuple(str(key)[:60] for key in list(value)[:30])

@@ -90,7 +90,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     @override
     def embed_query(self, text: str) -> list[float]:
         vector = np.zeros(self.size)
-        for (kind, run), count in Counter(self._runs(text)).items():
+        for (kind, run), count in Counter(self._ngrams(text)).items():
             number = _hashed(kind + run)
             weight = 1 + math.log(count)
             if kind == _WHOLE:
@@ -100,7 +100,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
         values: list[float] = (vector / length if length else vector).tolist()
         return values
 
-    def _runs(self, text: str) -> Iterator[tuple[str, str]]:
+    def _ngrams(self, text: str) -> Iterator[tuple[str, str]]:
         folded = fold(text)
         for word in _WORD.findall(folded) or folded.split():
             yield _WHOLE, word
@@ -121,7 +121,7 @@ class EmbeddingsDescription(FrozenModel):
     @classmethod
     def of(cls, embeddings: Embeddings) -> Self:
         """Describe embeddings, without anything that may be secret."""
-        names = (getattr(embeddings, attribute, None) for attribute in _NAMED_BY)
+        names = (getattr(embeddings, attribute, None) for attribute in _MODEL_NAME_FIELDS)
         model = next((name for name in names if isinstance(name, str) and name), None)
         last = re.split(r"[/\\]", model.rstrip("/\\"))[-1] if model else None
         return cls(kind=type(embeddings).__name__, model=last)
@@ -419,7 +419,7 @@ LARGEST_FILE = 256 << 20
 
 _FORMAT: Final = "langchain-groundedness query classifier"
 
-_NAMED_BY = ("model_name", "model", "model_id", "deployment", "azure_deployment")
+_MODEL_NAME_FIELDS = ("model_name", "model", "model_id", "deployment", "azure_deployment")
 
 _MOST_ITERATIONS = 2000
 

@@ -106,7 +106,7 @@ def _plain_verdicts(
     """Ask about claims in plain questions; note if no call is left for those without a verdict."""
     verdicts: dict[str, ClaimVerdict] = {}
     for place, claim in enumerate(claims):
-        if place == _GIVE_UP and not verdicts:
+        if place == _MAX_UNANSWERED and not verdicts:
             break
         if not budget.take():
             reasons |= {each: f"{reason}; {_NO_CALL_LEFT}" for each, reason in reasons.items()}
@@ -121,7 +121,7 @@ def _plain_verdicts(
     return verdicts
 
 
-_GIVE_UP = 2
+_MAX_UNANSWERED = 2
 """Claims after which a judge that answered no plain question is asked no more of them."""
 
 
@@ -175,16 +175,16 @@ def why_unchecked(exc: Exception) -> str:
     """Say why a claim could not be checked, without a word of what was sent or replied."""
     if isinstance(exc, GroundednessError):
         return str(exc)
-    unread = _UNREAD if isinstance(exc, _OF_READING) and _of_the_client(exc) else ""
+    unread = _CHECK_THE_URL if isinstance(exc, _READING_ERRORS) and _of_the_client(exc) else ""
     more = "; ".join(filter(None, (details(exc), unread)))
     return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
 
 
-_OF_READING = (AttributeError, JSONDecodeError, LookupError)
+_READING_ERRORS = (AttributeError, JSONDecodeError, LookupError)
 
 _CLIENTS = ("json.", "langchain_core.language_models", "langchain_openai.", "openai.")
 
-_UNREAD = "was the response a chat completion? check the URL of the server"
+_CHECK_THE_URL = "was the response a chat completion? check the URL of the server"
 
 
 def _of_the_client(exc: Exception) -> bool:

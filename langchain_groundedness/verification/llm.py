@@ -225,9 +225,9 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         # Batch by batch, so that calls that share their evidence follow one another.
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
-        more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
+        more = len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM
         if self.strategy == "batched":
-            more = 2 * len(task.claims) * len(evidence) + _TO_FIND_THE_FORM * len(calls)
+            more = 2 * len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM * len(calls)
         budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
         return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
@@ -264,7 +264,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
 
 _BUDGET = {"batched": 100_000, "per_claim": 3_000}
 
-_TO_FIND_THE_FORM = 4
+_CALLS_TO_FIND_THE_FORM = 4
 
 
 class _Call(NamedTuple):
@@ -366,7 +366,7 @@ _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 
 _SHORTEST_PIECE = 2
 
-_LEAST_OF_ALL = 0.01
+_LEAST_LABEL_MASS = 0.01
 """Least probability of all labels together: below, the model was about to say something else."""
 
 _SUBJECT = "log-probabilities"
@@ -573,7 +573,7 @@ def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]
                 return {}
             seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
     total = sum(seen.values())
-    if total < _LEAST_OF_ALL:
+    if total < _LEAST_LABEL_MASS:
         return {}
     return {label: share / total for label, share in seen.items()}
 

@@ -56,15 +56,15 @@ OTHER_LANGUAGE = (
     "use a chat model (model=...) for them"
 )
 
-_ENOUGH = 0.95
+_NEAR_BEST_RECALL = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 
 _HALF = 0.5
 
-_SURE = 0.9
+_SURE_CONTRADICTION = 0.9
 """Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
 
-_CLOSE = 0.05
+_CLOSE_TO_THRESHOLD = 0.05
 """Of probabilities: calibrated to about as much."""
 
 _LONGEST_CLAIM = 500
@@ -75,11 +75,11 @@ Floats = NDArray[np.float64]
 
 CLEAR = 0.8
 """Agreement from which a differing value decides, whatever the rest of the signals say."""
-_SAYS_MUCH = 0.4
+_RECALL_FOR_CLAUSES = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
-_FARTHEST_BACK = 3
+_MAX_SENTENCES_BACK = 3
 """Sentences in which what a pronoun stands for is looked for."""
-_MARGIN = 0.05
+_RECALL_MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
 
@@ -178,7 +178,7 @@ def judge(
         threshold = model.threshold_for(reading, strict=strict)
     verdict = _judge(evidence, reading, probability, model, threshold)
     p = verdict.support_probability
-    if p is None or abs(p - threshold) > _CLOSE:
+    if p is None or abs(p - threshold) > _CLOSE_TO_THRESHOLD:
         return verdict
     close = "Likely, but close" if verdict.verdict == "supported" else "This is close"
     close = f"{close}: the probability is {p:.2f}, the threshold {threshold:.2f}."
@@ -201,7 +201,11 @@ def _judge(
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if reading is not None and reading.support < 0 and model.opposition(reading) >= _SURE:
+    if (
+        reading is not None
+        and reading.support < 0
+        and model.opposition(reading) >= _SURE_CONTRADICTION
+    ):
         return _opposed(evidence, probability)
     return _unverifiable(
         evidence.claim, probability, _why_unverifiable(evidence.statement, evidence.match)
@@ -210,7 +214,9 @@ def _judge(
 
 def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     window = next(
-        w for w in evidence.match.best if w.recall >= _ENOUGH * evidence.match.best[-1].recall
+        w
+        for w in evidence.match.best
+        if w.recall >= _NEAR_BEST_RECALL * evidence.match.best[-1].recall
     )
     elsewhere = _complementary(window, evidence)
     cited = [
@@ -416,7 +422,7 @@ def _differing(
 ) -> Difference | None:
     """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
     before = _before(window, index) if refers_back(sentence) else ""
-    clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
+    clause = clause_about(claim, sentence) if window.recall >= _RECALL_FOR_CLAUSES else None
     if clause is None:
         return differing_value(claim, sentence, before=before)
     difference = differing_value(claim, clause, before=before)
@@ -432,7 +438,8 @@ def _before(window: Window, index: EvidenceIndex) -> str:
     document = index.document_of[window.first]
     first = window.first
     while (
-        first > max(0, window.first - _FARTHEST_BACK) and index.document_of[first - 1] == document
+        first > max(0, window.first - _MAX_SENTENCES_BACK)
+        and index.document_of[first - 1] == document
     ):
         first -= 1
         if not refers_back(index.text(first, first)):
@@ -467,7 +474,7 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
     if giving and not others:
         return True
     said = max((_rest(w, value, match) for w in others), default=0.0)
-    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
+    return difference.parallel and said + _RECALL_MARGIN < _rest(finding.window, value, match)
 
 
 def _inside(difference: Difference, item: Item, statement: Statement) -> bool:

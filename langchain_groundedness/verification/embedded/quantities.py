@@ -24,9 +24,9 @@ Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
 
 
-_ABOUT = 0.05
+_ABOUT_TOLERANCE = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
-_FAR = 10.0
+_FAR_FACTOR = 10.0
 """A number so many times off meets a bound, but hardly speaks of the same thing."""
 _LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
 """Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
@@ -236,7 +236,7 @@ class Quantity(NamedTuple):
     def range(self) -> tuple[float, float]:
         """The least and the greatest number that is meant."""
         if self.bound == "about":
-            within = max(abs(self.value) * _ABOUT, self.precision)
+            within = max(abs(self.value) * _ABOUT_TOLERANCE, self.precision)
             return self.value - within, self.value + within
         above = math.inf if self.bound in ("over", "least") else self.value + self.precision
         below = -math.inf if self.bound in ("under", "most") else self.value - self.precision
@@ -333,7 +333,7 @@ def _meets(claimed: Quantity, given: Quantity) -> bool:
     """Tell whether a number, or all that is meant by its bound, is within a claimed bound."""
     if claimed.value == given.value and claimed.bound == given.bound:
         return True
-    near = abs(claimed.value) / _FAR <= abs(given.value) <= abs(claimed.value) * _FAR
+    near = abs(claimed.value) / _FAR_FACTOR <= abs(given.value) <= abs(claimed.value) * _FAR_FACTOR
     (low, high), (least, greatest) = claimed.range, given.range
     return near and claimed.unit == given.unit and low <= least and greatest <= high
 

@@ -36,14 +36,14 @@ __all__ = [
     "signals",
 ]
 
-_CANDIDATES = 16
+_SENTENCES_EXAMINED = 16
 """Sentences that are looked at closely; the others share less with the claim than each of these."""
 
-_WIDEST = 3
+_MAX_WINDOW_SENTENCES = 3
 
-_KEPT = 5
+_BEST_SENTENCES_KEPT = 5
 
-_POOL = 16
+_WINDOWS_KEPT = 16
 
 Floats = NDArray[np.float64]
 
@@ -107,13 +107,14 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
         scores[units] += weight * found
     if not scores.any():
         return None
-    count = min(_CANDIDATES, len(scores))
+    count = min(_SENTENCES_EXAMINED, len(scores))
     top = np.argpartition(-scores, count - 1)[:count]
     top = top[scores[top] > 0]
     columns = _with_neighbours(top, len(index))
     said = _found_per_item(places, columns)
     ranked = [
-        _ranked(said, columns, index.document_of, weights, size) for size in range(1, _WIDEST + 1)
+        _ranked(said, columns, index.document_of, weights, size)
+        for size in range(1, _MAX_WINDOW_SENTENCES + 1)
     ]
     best = [ranked[0][0]]
     for wider in ranked[1:]:
@@ -123,7 +124,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     return Match(
         weights=weights,
         best=tuple(best),
-        sentences=tuple(ranked[0][:_KEPT]),
+        sentences=tuple(ranked[0][:_BEST_SENTENCES_KEPT]),
         pool=tuple(ranked[0]),
         anywhere=np.array([found.max(initial=0.0) for _, found in places]),
         context=_found_per_item(places, np.array([home]))[:, 0],
@@ -148,7 +149,7 @@ def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Int
 
 
 def _with_neighbours(top: Ints, units: int) -> Ints:
-    reach = np.arange(1 - _WIDEST, _WIDEST)
+    reach = np.arange(1 - _MAX_WINDOW_SENTENCES, _MAX_WINDOW_SENTENCES)
     columns = np.unique(top[:, None] + reach[None, :])
     return columns[(columns >= 0) & (columns < units)]
 
@@ -175,7 +176,7 @@ def _ranked(
         return []
     cover = np.max([said[:, starts + shift] for shift in range(size)], axis=0)
     recalls = weights @ cover / weights.sum()
-    order = np.argsort(-recalls, kind="stable")[:_POOL]
+    order = np.argsort(-recalls, kind="stable")[:_WINDOWS_KEPT]
     return [
         Window(int(columns[starts[i]]), int(columns[starts[i]]) + size - 1, cover[:, i], recall)
         for i, recall in zip(order.tolist(), recalls[order].tolist(), strict=True)
