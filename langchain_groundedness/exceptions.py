@@ -286,6 +286,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def describe_error(error: Exception) -> str:
-    """Name an error, with the message of one of this package: those quote no texts."""
+    """Name an error, with its message if it is one of this package: those quote no texts."""
     message = str(error) if isinstance(error, GroundednessError) else ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -61,7 +61,7 @@ def need_locks(what: str) -> None:
 
 
 def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = False) -> int:
-    """Open a file; a new one is for its owner only, and an existing one that is not is told."""
+    """Open a file, made for its owner only; warn if an existing one has a wider mode."""
     if not follow_symlinks:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, _OWNER_ONLY)

@@ -96,7 +96,7 @@ class OptionsAlone(CheckedOptions):
     """
 
     def __init__(self, **options: Any) -> None:
-        """Take the options; type checkers would take none."""
+        """Accept the options; without this, type checkers would accept none."""
         super().__init__(**options)
 
     def __eq__(self, other: object) -> bool:
@@ -153,7 +153,7 @@ def require_bool(**options: object) -> None:
 
 
 def require_positive(**options: Any) -> None:
-    """Refuse values that are no whole numbers of at least 1."""
+    """Refuse values that are not whole numbers of at least 1."""
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             msg = f"{name} must be a whole number of at least 1, got {value!r}"

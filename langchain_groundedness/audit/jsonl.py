@@ -77,7 +77,7 @@ class JsonlAuditLog(AuditLog):
             **options: As for `AuditLog`.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
         """
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):

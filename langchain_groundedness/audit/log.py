@@ -103,7 +103,7 @@ class AuditLog(ABC):
                 each time, up to 30 seconds.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
         """
         self._redaction = Redaction(content=content, redact=redact, hash_key=hash_key)
         require_one_of("on_store_down", on_store_down, ("spool", "raise"))

@@ -120,7 +120,7 @@ class SQLAuditLog(AuditLog):
                 state folder of the user (`XDG_STATE_HOME`).
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
             MissingDependencyError: The extra `sql` or `postgres` is missing.
         """
         if not isinstance(url, str):
@@ -193,7 +193,7 @@ class SQLAuditLog(AuditLog):
             status: The status of the review; `held` finds decisions that have not taken effect.
             query_class: The class of the question.
             risk_tier: The risk tier.
-            model: The chat model that has judged, or the class of the verifier if none has.
+            model: The chat model that judged, or the class of the verifier if none did.
             run_id: The run, or the outermost run.
             thread_id: LangGraph's thread.
             text: Words that must all occur in the question, the answer, the shown answer or the
@@ -303,8 +303,8 @@ class SQLAuditLog(AuditLog):
     ) -> AuditRecord:
         """Save a reviewer's decision, unless another one came first.
 
-        A decision is final, but for `undo` while it is held. It is durable at once; a query for
-        `status="decided"` finds it when it takes effect.
+        A decision is final, except that `undo` takes it back while it is held. It is durable at
+        once; a query for `status="decided"` finds it when it takes effect.
 
         Args:
             record_id: The record; it need not be waiting.
@@ -313,7 +313,7 @@ class SQLAuditLog(AuditLog):
             action: `approve`, `edit` or `reject`.
             answer: The reviewer's text, with `edit`.
             note: Why.
-            marks: Ids of claims, and whether the documents support them, as the reviewer says.
+            marks: Ids of claims, and whether the documents support them according to the reviewer.
             hold: Seconds until the decision takes effect.
 
         Returns:
@@ -321,7 +321,7 @@ class SQLAuditLog(AuditLog):
 
         Raises:
             ReviewConflictError: Another reviewer came first, or the record has changed.
-            ConfigurationError: An argument has a value that cannot work.
+            ConfigurationError: An argument has an invalid value.
             AuditError: There is no such record, or the database is down.
         """
         _require_decision(reviewer, action, answer)

@@ -30,7 +30,7 @@ __all__ = ["Path", "RunInputs", "answer_of"]
 Path: TypeAlias = tuple[UUID, ...]
 
 _BEGINNING = 200
-"""Length of the beginning that shows that a longer document stands in a text, cut short."""
+"""Length of the beginning by which a document is recognised in a text that cuts it short."""
 
 _LABEL_WORDS = 8
 """Most words of the labels that prompts put beside documents; longer texts are evidence."""

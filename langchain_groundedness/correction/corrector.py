@@ -98,8 +98,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     timeout: Seconds = DEFAULT_TIMEOUT
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
     fallback: Literal["quote", "strip"] = "quote"
-    """What becomes of a contradicted statement if no correction of it passes its check: `quote`
-    puts the evidence sentence in its place, `strip` removes it."""
+    """What happens to a contradicted statement if no correction of it passes its check: `quote`
+    replaces it by the evidence sentence, `strip` removes it."""
 
     @field_validator("marker")
     @classmethod

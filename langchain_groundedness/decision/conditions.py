@@ -141,7 +141,7 @@ class DecisionContext:
     complete: bool = True
     """Whether all claims are there, with their verdicts."""
     labelled: bool = True
-    """Whether what is not known about the question stays unknown."""
+    """Whether labels of the question that are unknown now stay unknown."""
 
     @classmethod
     def after_failure(
@@ -187,7 +187,7 @@ class DecisionContext:
 
 
 class Range(PolicyPart):
-    """Where a number has to lie. One that is not known lies nowhere, unless `unknown` is set.
+    """Bounds of a number. An unknown number is outside them, unless `unknown` is set.
 
     Example:
         >>> Range(below=0.5).has(0.4), Range(below=0.5).has(None)
@@ -197,7 +197,7 @@ class Range(PolicyPart):
     at_least: Number | None = None
     below: Number | None = None
     unknown: Flag = False
-    """Whether the condition also holds where the number is not known."""
+    """Whether the condition also holds if the number is not known."""
 
     @model_validator(mode="after")
     def _leaves_room(self) -> Self:
@@ -240,7 +240,7 @@ def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
 
 
 def require_bounds(value: object) -> object:
-    """Refuse a number where its bounds are wanted, and say how they are written."""
+    """Refuse a bare number where bounds are expected, and show how to write them."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
         raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
@@ -253,7 +253,7 @@ def limited_to(low: float, high: float) -> "Callable[[Range], Range]":
     def check(given: "Range") -> "Range":
         for name, bound in (("at_least", given.at_least), ("below", given.below)):
             if bound is not None and not low <= bound <= high:
-                msg = f"{name} must lie from {low:g} to {high:g}, got {bound:g}"
+                msg = f"{name} must be from {low:g} to {high:g}, got {bound:g}"
                 raise ValueError(msg)
         return given
 
@@ -301,7 +301,7 @@ Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValid
 
 
 class Conditions(PolicyPart):
-    """What must hold for a rule to hold: all of it. Without a condition, the rule always holds.
+    """The conditions of a rule, all of which must hold. A rule without conditions always applies.
 
     Example:
         >>> Conditions(query_class="sensitive", contradicted={"at_least": 1}).query_class

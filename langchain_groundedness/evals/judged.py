@@ -90,10 +90,10 @@ class _JudgingEvaluator(Evaluator, ABC):
 class AnswerQualityEvaluator(_JudgingEvaluator):
     """How well an answer addresses its question, is right by its sources, and says enough.
 
-    One call of the model, which writes its reasoning before the scores; a call of its own, since
-    a judge that checks claims at the same time does both less well. The score is the mean of the
-    three; `details` has `relevance`, `correctness`, `completeness`, each in 0 .. 1, and
-    `reasoning`. A score outside 0 .. 1 is asked for once more, then the row fails: nothing is
+    One call of the model, which writes its reasoning before the scores. It is a separate call,
+    because a judge that checks claims at the same time does both less well. The score is the mean
+    of the three; `details` has `relevance`, `correctness`, `completeness`, each in 0 .. 1, and
+    `reasoning`. A score outside 0 .. 1 is requested once more, then the row fails: nothing is
     clamped. Correctness is judged by the documents and the reference; a row that has neither is
     skipped. The prompt says that a short answer is complete if it says what was asked for.
 
@@ -209,8 +209,8 @@ class RubricEvaluator(_JudgingEvaluator):
     """The level of a rubric that an answer reaches, as a chat model judges it.
 
     The score is (level - lowest) / (highest - lowest), so 0 .. 1; `details` has the `level` as it
-    was given, and the `reasoning`, which the model writes first. A number that is no level is
-    asked for once more, then the row fails.
+    was given, and the `reasoning`, which the model writes first. A number that is not a level is
+    requested once more, then the row fails.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -233,8 +233,7 @@ class RubricEvaluator(_JudgingEvaluator):
 
     key: str = Field(default="rubric", min_length=1)
     rubric: dict[int, str]
-    """What each level stands for; the texts stand in the prompt as they are, so they must be
-    yours."""
+    """What each level means; the texts go into the prompt unchanged, so they must be your own."""
     shows: tuple[Shown, ...] = ("question", "documents", "reference")
     """What the model sees beside the answer, where the row has it."""
     max_tokens: int = Field(default=100_000, ge=1)
@@ -265,7 +264,7 @@ class RubricEvaluator(_JudgingEvaluator):
         )
 
     def _no_level(self, reply: RubricScore) -> str | None:
-        return None if reply.score in self.rubric else "its score is no level of the rubric"
+        return None if reply.score in self.rubric else "its score is not a level of the rubric"
 
 
 def _row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:

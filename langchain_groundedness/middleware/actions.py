@@ -163,7 +163,7 @@ class Actions:
                 return self._unchanged(turn, result, "approved")
 
     def placeholders(self, turn: Turn) -> list[BaseMessage]:
-        """Return the messages that stand for an answer until somebody has decided about it."""
+        """Return the placeholder messages of an answer that waits for a decision."""
         if turn.structured is not None:
             return rewritten(turn.own_messages, None, self.blocked_message)
         return _with_answer(turn, self.blocked_message)

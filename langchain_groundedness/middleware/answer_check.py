@@ -85,7 +85,7 @@ _APPROVED = {"digest": None, "withheld": False}
 """What was done if a reviewer has approved an answer: other middleware may still change it."""
 
 _HIDDEN_REQUEST = "Answer the question again."
-"""What the state shows of the words to a model whose answer nobody may see."""
+"""What the state shows instead of the request to a model whose answer nobody may see."""
 
 _CHECKED_BEFORE = "live"
 """Key, in a record that is not stored, of the result of an answer that was checked before."""
@@ -400,7 +400,7 @@ def _with_response(state: Any, response: ModelResponse[Any], call: GuardedCall |
 def _replace_messages(
     response: ModelResponse[Any], turn: Turn, messages: Sequence[Any], structured: Any = None
 ) -> None:
-    """Put messages in the place of those with the same ids."""
+    """Replace the messages that have the same ids."""
     new = {m.id: m for m in messages if isinstance(m, BaseMessage)}
     response.result = [new.get(m.id, m) for m in response.result]
     if turn.structured is not None:
@@ -438,7 +438,7 @@ def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
 
 
 def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Put an approved answer at the end, although other middleware has left out the model's step.
+    """Put an approved answer at the end, even if other middleware has skipped the model's step.
 
     What that middleware wrote instead, such as a limit that was reached, goes.
     """

@@ -264,7 +264,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
 
     Raises:
         GroundednessError: Nobody has decided it, or the reviewer's text was not kept.
-        ConfigurationError: It is no record.
+        ConfigurationError: It is not a record.
 
     Example:
         >>> from langchain_groundedness import Decision
@@ -296,7 +296,7 @@ def resume_reviewed(
     continued is left alone.
 
     Args:
-        graph: The agent or graph, compiled with the checkpointer that it has waited on.
+        graph: The agent or graph, compiled with the checkpointer of the waiting run.
         record: A record that a reviewer has decided, as the audit log gives it.
         config: Options of the run; the thread comes from the record.
 
@@ -308,7 +308,7 @@ def resume_reviewed(
     Raises:
         GroundednessError: Nobody has decided it, or the graph waits for a reviewer's text that the
             audit log has not kept.
-        ConfigurationError: It is no record.
+        ConfigurationError: It is not a record.
     """
     _decided_review(record)
     if record.thread_id is None:

@@ -76,7 +76,7 @@ class GroupFigures(FrozenModel):
 
     @property
     def title(self) -> str:
-        """The name for a reader: a verifier's without what all of them are called."""
+        """The name for a reader; that of a verifier without the word "Verifier"."""
         return self.name.removesuffix("Verifier")
 
     def cells(self) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     """
 
     size: int = Field(default=2048, ge=16)
-    """Numbers in a vector; the fewer, the more runs of letters fall on one place."""
+    """Size of a vector; the smaller it is, the more n-grams share a place."""
     shortest: int = Field(default=2, ge=1)
     """Fewest characters in a run; the edge of a word counts as one."""
     longest: int = Field(default=4, ge=1)
@@ -237,7 +237,7 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
             The classifier itself.
 
         Raises:
-            ConfigurationError: The samples cannot be learnt from.
+            ConfigurationError: The samples cannot be learned from.
             MissingDependencyError: scikit-learn is not installed.
         """
         rows = read_samples(samples)
@@ -287,8 +287,8 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
             The classifier.
 
         Raises:
-            ConfigurationError: The file is damaged or something else, or the embeddings are not
-                those that it was fitted with, as far as their names tell.
+            ConfigurationError: The file is damaged or of another kind, or the embeddings are not
+                those that it was fitted with, as far as their names show.
             OSError: The file cannot be read.
         """
         saved = dict(_read_classifier(Path(path)))

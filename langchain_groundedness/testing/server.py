@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 Delivery = Callable[[socket, bytes], None]
-"""Brings a response, status line and headers included, to the client at the other end."""
+"""Sends a response, including status line and headers, to the client."""
 
 
 HTTP_OK = 200
@@ -56,7 +56,7 @@ class ScriptedResponse(NamedTuple):
     headers: Mapping[str, str] | None = None
     """Headers beside those that every response has."""
     body: str | None = None
-    """What stands in the place of the whole completion, valid JSON or not."""
+    """Replaces the whole completion, valid JSON or not."""
     delivery: Delivery | None = None
     """How the response is sent; by default at once and whole."""
 
@@ -344,23 +344,23 @@ def _events(answer: dict[str, Any]) -> str:
 
 
 class KnownClaim(NamedTuple):
-    """What is right about a claim."""
+    """The right verdict on a claim."""
 
     verdict: VerdictLabel
     evidence: str = ""
-    """The sentence of a document that decides it, as it stands there. Only a judge that is asked
-    claim by claim needs none: without, a claim is unverifiable to all others."""
+    """The sentence of a document that decides it, verbatim. Only a judge that is asked claim by
+    claim can do without; all others then call the claim unverifiable."""
     value: str = ""
     """The right value, if the claim is contradicted."""
 
 
 class HonestJudge:
-    """Answers the prompts of this package as a model would that makes no mistakes.
+    """Answers the prompts of this package as a model that makes no mistakes would.
 
     It reads what the prompts for extraction, verification (both strategies), the two in a single
-    pass, and correction show between their fences, and writes the lines that they ask for, inside
-    a schema or plainly. A claim that it does not know is unverifiable to it, and so is one whose
-    evidence is not shown.
+    pass, and correction show between their fences, and writes the lines that they ask for, inside a
+    schema or plainly. A claim that it does not know is unverifiable, and so is one whose evidence
+    is not shown.
 
     Example:
         >>> known = {"Rome is in Italy.": KnownClaim("supported", "Rome lies in Italy.")}
@@ -373,7 +373,7 @@ class HonestJudge:
     def __init__(
         self, claims: Mapping[str, KnownClaim], rewritten: Mapping[str, str] | None = None
     ) -> None:
-        """Say what is right."""
+        """Take the right verdicts."""
         for text, known in claims.items():
             _refuse_unknown(text, known)
         self._claims = dict(claims)

@@ -81,8 +81,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     line in this form is then asked two plain questions about each claim: yes, no or unknown, and
     the number of the sentence that decides it. With `per_claim`, the reply is one word and nothing
     else. Verdicts on swapped claims look right: only a second verifier sees them. Where a false
-    `supported` is dear, let the embedded verifier confirm each `supported`, in a `CascadeVerifier`
-    as in "A cross-checked judge" of the page on security.
+    `supported` is costly, let the embedded verifier confirm each `supported`, in a
+    `CascadeVerifier` as in "A cross-checked judge" of the page on security.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -111,7 +111,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
     with `claims`. With a prompt of your own, no plain questions are asked."""
     packer: EvidencePacker | None = None
-    """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
+    """How documents are split into calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
     claims_per_call: int = Field(default=12, ge=1)
     """Most claims in one call of `batched`."""

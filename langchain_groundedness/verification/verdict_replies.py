@@ -151,7 +151,7 @@ class ReplyReader(NamedTuple):
             raise _NoReplyError(msg)
         [(name, arguments)] = calls
         if name != VerdictLines.__name__:
-            msg = "calls a tool that there is not"
+            msg = "calls a tool that does not exist"
             raise _NoReplyError(msg)
         begins = _OBJECT.match(arguments)
         lines, end = self._of_object(arguments, 0 if begins else len(arguments))
@@ -170,7 +170,7 @@ class ReplyReader(NamedTuple):
         if isinstance(lines, str):
             lines = [lines]
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-            msg = "has lines that are no text"
+            msg = "has lines that are not text"
             raise _NoReplyError(msg)
         return self._untagged(lines, tag=found.get("tag")), end
 

@@ -180,7 +180,7 @@ LINE = f"{TAG} C1 [1] supported"
         (json.dumps({"tag": TAG, "lines": {"C1": "[1] supported"}}), "no text"),
         (json.dumps({"tag": TAG, "lines": [["C1 [1] supported"]]}), "no text"),
         (AIMessage("", tool_calls=[as_call(OBJECT), as_call(OTHER)]), "more than one tool call"),
-        (AIMessage("", tool_calls=[as_call(OBJECT, "set_verdict")]), "a tool that there is not"),
+        (AIMessage("", tool_calls=[as_call(OBJECT, "set_verdict")]), "a tool that does not exist"),
         (AIMessage("But it is false.", tool_calls=[as_call(OBJECT)]), "text around"),
         (f"<think>{LINE}", "reasoning does not end"),
         (f"[THINK]\n{LINE}", "reasoning does not end"),

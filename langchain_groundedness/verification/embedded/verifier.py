@@ -50,7 +50,7 @@ percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time.""
 
 
 class EmbeddedVerifier(PooledVerifier):
-    """Judges each claim by the sentences of the documents that speak most about it.
+    """Judges each claim by the sentences of the documents that say most about it.
 
     All text of all documents is searched. How well the sentences found cover the claim is measured
     by some dozens of signals; a small encoder reads them together with the claim; a calibrated
@@ -60,8 +60,8 @@ class EmbeddedVerifier(PooledVerifier):
     blank ones only, every claim is `unchecked`. The encoder reads English; where claim or evidence
     are in another language, the signals judge alone.
 
-    What is asked at the same time, by `batch` or by many `ainvoke`, goes through the encoder
-    together, in a thread of its own.
+    Claims that are asked about at the same time, by `batch` or by many `ainvoke`, go through the
+    encoder together, in a thread of its own.
 
     Example:
         >>> from langchain_groundedness.types import Claim
@@ -80,9 +80,9 @@ class EmbeddedVerifier(PooledVerifier):
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """The probability from which a claim counts as supported; `None` for that of the profile."""
     profile: Literal["balanced", "strict"] = "balanced"
-    """`balanced` makes as few mistakes of both kinds as can be; with `strict`, of the unsupported
-    claims of any set that it was measured on at most a tenth pass, and more of the supported ones
-    are missed."""
+    """`balanced` makes the fewest mistakes of both kinds; with `strict`, at most a tenth of the
+    unsupported claims of any set that it was measured on pass, and it misses more of the supported
+    ones."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
 
