@@ -161,7 +161,7 @@ class RunInputs:
     def take_tool_output(
         self, output: object, path: Path, tool: UUID, name: str | None = None
     ) -> None:
-        """Add the output of a tool, in place of what was found inside it."""
+        """Add the output of a tool; it replaces what was found inside the tool."""
         message = _as_message(output, name)
         if message is None:
             return
@@ -273,7 +273,7 @@ class RunInputs:
         return ()
 
     def _known(self, writer: _WriterRun | None) -> list[Document]:
-        """Return all documents that may stand in a text that a writer was given."""
+        """Return all documents that a text given to a writer may contain."""
         given = [self._inputs.get(run_id) for run_id in (writer.path if writer else ())]
         whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
         known = [d for each in self._before(writer) for d in each.documents]
@@ -385,7 +385,7 @@ def _is_plain(document: Document) -> bool:
 
 
 def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
-    """Replace texts by the documents that stand in them, and what else they say."""
+    """Replace texts by the documents that they contain, and the rest of the texts."""
     traced: list[Document] = []
     for document in given:
         seen, rest = _standing_in(document.page_content, known) if _is_plain(document) else ((), "")
@@ -399,7 +399,7 @@ def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Docum
 
 
 def _standing_in(text: str, documents: Sequence[Document]) -> tuple[Sequence[Document], str]:
-    """Return the documents that stand in a text, whole or cut short, and the rest of the text."""
+    """Return the documents that a text contains, whole or cut short, and the rest of the text."""
     whole = rest = " ".join(text.split())
     bodies = {place: " ".join(d.page_content.split()) for place, d in enumerate(documents)}
     seen = {place for place, body in bodies.items() if body and body in whole}

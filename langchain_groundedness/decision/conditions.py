@@ -325,8 +325,8 @@ class Conditions(PolicyPart):
     highest_unsupported_probability: Portion | None = None
     """The highest one of a contradicted or unverifiable claim; the same holds for it."""
     query_class: Labels | None = None
-    """The query class is one of these, in upper or lower case; `None` in the list stands for one
-    that is not known."""
+    """The query class is one of these, in upper or lower case; `None` in the list means an unknown
+    one."""
     risk_tier: Labels | None = None
     """The same for the risk tier."""
     retrieval_score: Cosine | None = None

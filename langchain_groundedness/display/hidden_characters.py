@@ -56,7 +56,7 @@ def named(text: str) -> str:
 
 
 def hidden_in(text: str) -> dict[str, str]:
-    """Return what `named` shows in place of characters of a text."""
+    """Return what `named` shows instead of characters of a text."""
     found = {each[0]: _shown(each) for each in _HIDDEN.finditer(text)}
     return {char: shown for char, shown in found.items() if shown != char}
 

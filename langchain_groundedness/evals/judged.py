@@ -245,7 +245,7 @@ class RubricEvaluator(_JudgingEvaluator):
             msg = f"rubric must describe at least 2 levels, got {len(self.rubric)}"
             raise ValueError(msg)
         if blank := sorted(level for level, text in self.rubric.items() if not text.strip()):
-            msg = f"rubric must say what each level stands for; blank are {blank}"
+            msg = f"rubric must say what each level means; blank are {blank}"
             raise ValueError(msg)
         return self
 

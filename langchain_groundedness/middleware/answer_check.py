@@ -492,7 +492,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
 
 
 def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
-    """Return the response that a reviewer has approved, in place of a call of the model."""
+    """Return the response that a reviewer has approved, instead of calling the model."""
     held = _held(state, read_turn(state))
     if not held or state[STATE_KEY]["outcome"] != "approved":
         return None
@@ -509,7 +509,7 @@ def approved_response(state: Any, response_format: Any = None) -> ExtendedModelR
 def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
     """Return the type of a structured response that is held.
 
-    That of what stands for it or, where that is plain data, that of the agent's answers.
+    That of its placeholder or, if the placeholder is plain data, that of the agent's answers.
     """
     schema = getattr(response_format, "schema", None)
     named = isinstance(placeholder, Mapping) and schema is not None

@@ -84,7 +84,7 @@ class HeldAnswer(NamedTuple):
 
 
 def emptied(value: Any) -> Any:
-    """Return a value of the same type without content, which stands for a structured response."""
+    """Return an empty value of the same type, as the placeholder of a structured response."""
     if isinstance(value, BaseModel):
         return _empty_model(value)
     if not is_dataclass(value):

@@ -137,7 +137,7 @@ class RunnableContract(ABC):
 
         Returns:
             By default the same; more for a runnable that documents that each of its calls takes
-            as many for itself.
+            as many separately.
         """
         return max_concurrency
 
@@ -298,7 +298,7 @@ class RunnableContract(ABC):
             name: type(error_of(call, self.runnable(), bad)) for name, call in CALL_MODES.items()
         }
         assert len(set(kinds.values())) == 1, f"not the same exception: {kinds}"
-        accepted = f"bad_input() is {shortened(bad)}, and nobody refuses it"
+        accepted = f"bad_input() is {shortened(bad)}, and it is not refused"
         assert type(None) not in kinds.values(), accepted
 
     def test_one_bad_input_does_not_spoil_a_batch(self) -> None:
@@ -551,7 +551,7 @@ class CallbackHandlerContract(ABC):
             assert self.kept(handler) == 0, f"{name}: something is kept"
 
     def test_nothing_is_kept_of_a_stream_that_is_left(self) -> None:
-        """Whoever stops reading a stream frees its state, sync and async."""
+        """Leaving a stream early frees its state, sync and async."""
         self._needs("kept")
         given, handler = self.inputs()[0], self.handler()
         chunks = self.chain().stream(given, {"callbacks": [handler]})

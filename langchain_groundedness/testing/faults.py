@@ -259,7 +259,7 @@ _ALL = (
         "duplicated_ids", "every verdict comes three times", _lines(lambda lines: 3 * list(lines))
     ),
     Fault("contradictory_duplicates", "two verdicts for each claim", _lines(_contradicting)),
-    Fault("extra_keys", "fields that nobody asked for", _with_more),
+    Fault("extra_keys", "fields that were not asked for", _with_more),
     Fault("huge", "3,000 verdicts more", _lines(_with_very_much_more)),
     Fault(
         "wrong_types",
@@ -279,7 +279,7 @@ _ALL = (
     Fault("empty_body", "the response has no body", _instead(body="")),
     Fault("null_body", "the response is `null`", _instead(body="null")),
     Fault(
-        "html_body", "a proxy's page in place of the response", _instead(body="<html>Busy</html>")
+        "html_body", "a proxy's page instead of the response", _instead(body="<html>Busy</html>")
     ),
     Fault("no_choices", "the response has no reply in it", _instead(body='{"choices": []}')),
     Fault("no_content", "the message has no content", _instead(body=json.dumps(_NO_CONTENT))),

@@ -1,7 +1,7 @@
 """Scripted parts for tests: of this package, and of whatever you build on it.
 
-Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
-`ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one.
+Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` replace the model,
+`ScriptedClaimExtractor` and `ScriptedVerifier` the stages that would ask one.
 """
 
 import threading

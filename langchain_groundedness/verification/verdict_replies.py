@@ -136,7 +136,7 @@ class ReplyReader(NamedTuple):
         return 0 in verdicts.strangers or bool(verdicts.strangers and len(named) < self.claims)
 
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
-        """Give the lines of a reply, and what stands before and after the first of them."""
+        """Give the lines of a reply, and the text before and after the first of them."""
         text = reply_text(raw)
         if calls := list(_tool_calls(message_of(raw))):
             return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
@@ -315,7 +315,7 @@ class ReplyReader(NamedTuple):
 _NOT_IN_FORM = "is not in the form that was asked for"
 
 _CUT = "\0"
-"""Stands at the end of a line that is not whole."""
+"""Marks the end of a line that is not whole."""
 
 
 class _NoReplyError(Exception):
@@ -438,7 +438,7 @@ _ANNOUNCED = frozenset(
     will with you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-"""The only words that may stand before verdicts: no arrangement of them takes one back."""
+"""The only words that may come before verdicts: no arrangement of them takes one back."""
 
 _OFFERED = frozenset(
     """
@@ -448,7 +448,7 @@ _OFFERED = frozenset(
     these this to verdicts with would you your
     """.split()  # noqa: SIM905
 )
-"""The only words that may stand behind verdicts, in a sentence that begins like an offer."""
+"""The only words that may come after verdicts, in a sentence that begins like an offer."""
 
 _OFFER = re.compile(
     r"(?:please )?(?:let me know|feel free|if you|i hope|hope|thanks?|that(?: i|')s all|done|end of"

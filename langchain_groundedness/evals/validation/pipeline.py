@@ -256,7 +256,7 @@ class _OutcomeFiles:
         self._summary = summary
         self._open: dict[Path, int] = {}
         self.done: dict[str, str] = {}
-        """Digests of the rows that stand in the files, by id."""
+        """Digests of the rows in the files, by id."""
 
     def __enter__(self) -> Self:
         try:

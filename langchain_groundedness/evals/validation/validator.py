@@ -281,7 +281,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     embeddings: Embeddings | None = None
     """Measure the similarity; `None` for the probability of the embedded verifier."""
     verifier: AnyVerifier | None = None
-    """Judges claims between the thresholds in place of the model."""
+    """Judges claims between the thresholds instead of the model."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default each sentence is one, which needs no model call."""
     quality: AnyRunnable | None = None

@@ -62,10 +62,10 @@ _NEAR_BEST_RECALL = 0.95
 _HALF = 0.5
 
 _SURE_CONTRADICTION = 0.9
-"""Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
+"""Probability from which the encoder alone calls a claim contradicted, so that it is corrected."""
 
 _CLOSE_TO_THRESHOLD = 0.05
-"""Of probabilities: calibrated to about as much."""
+"""Distance to the threshold that counts as close; probabilities are calibrated about as well."""
 
 _LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
@@ -78,7 +78,7 @@ CLEAR = 0.8
 _RECALL_FOR_CLAUSES = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
 _MAX_SENTENCES_BACK = 3
-"""Sentences in which what a pronoun stands for is looked for."""
+"""Most sentences before a pronoun that are searched for what it refers to."""
 _RECALL_MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 

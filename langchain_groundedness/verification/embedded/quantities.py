@@ -33,7 +33,7 @@ _LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
 _STRETCH = 16_384
 """Characters that are searched in one step."""
 _LONGEST_WRITTEN = 128
-"""Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
+"""Characters that tell any quantity from its beginning, except numbers of as many digits."""
 _LONGEST_BOUND = 24
 _LONGEST_BESIDE = 24
 _WORD_BESIDE = (
@@ -61,7 +61,7 @@ _COUNTED = re.compile(
     r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
     r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
 )
-"""What is counted is a plural; these words, and the beginning, stand before a year."""
+"""A counted thing is a plural; these words, or the beginning of the text, come before a year."""
 _LARGEST = 1e250
 """Beyond it, products with a magnitude would no longer be finite."""
 _DIGITS = 300
@@ -227,7 +227,7 @@ class Quantity(NamedTuple):
 
     @property
     def as_written(self) -> Self:
-        """The number as it stands before its unit, to compare with one that names no unit."""
+        """The number as written before its unit, to compare with one that names no unit."""
         if self.scale == 1:
             return self
         return self._replace(value=self.written, precision=self.precision / self.scale, scale=1.0)
@@ -323,7 +323,7 @@ def units_fit(
 
 
 def _orders_what_is_counted(one: Quantity, other: Quantity) -> bool:
-    """Tell whether an ordinal and a number without a unit stand beside the same word."""
+    """Tell whether an ordinal and a number without a unit are beside the same word."""
     ordinal, number = (one, other) if one.kind == "ordinal" else (other, one)
     _, ordered = ordinal.beside
     return not number.unit and ordered != "" and ordered in number.beside
@@ -415,7 +415,7 @@ def _bound(text: str, quantity: Quantity) -> Bound:
 
 
 def phrase_of(text: str, quantity: Quantity) -> tuple[int, int]:
-    """Give where a quantity and its bound stand in a text: "fewer than 10", "10 or more"."""
+    """Give the place of a quantity and its bound in a text: "fewer than 10", "10 or more"."""
     behind = _BEHIND.match(text, quantity.end)
     first = max(0, quantity.start - _LONGEST_BOUND)
     before = _BEFORE.search(text[first : quantity.start])

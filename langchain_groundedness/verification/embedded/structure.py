@@ -40,7 +40,7 @@ class Sentence(NamedTuple):
 
 
 def write_out(text: str) -> tuple[str, list[Sentence]]:
-    """Write a document out, each row, value and item with what stands above it."""
+    """Write a document out, each row, value and item with its header, path or heading."""
     sentences: list[Sentence] = []
     written: list[str] = []
     size = before = 0
@@ -116,7 +116,7 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
 
 
 def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
-    """Give a heading, and note it for what stands under it."""
+    """Give a heading, and note it for the text under it."""
     line = text[block.start : block.end].strip()
     level = _LEVEL.match(line)
     del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
