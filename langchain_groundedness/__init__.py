@@ -113,7 +113,7 @@ _NAMES_BY_MODULE = {
     ),
     "verification.single_pass": "SinglePassJudge",
 }
-_MODULE_OF = {name: home for home, names in _NAMES_BY_MODULE.items() for name in names.split()}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 """Where each name is imported from on first use, so that importing the package costs little."""
 
 if not TYPE_CHECKING:  # a star import brings what is installed

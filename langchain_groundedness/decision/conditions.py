@@ -348,7 +348,7 @@ class Conditions(PolicyPart):
             yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
         if self.trust_score is not None:
             holds = holds_for_score(self.trust_score, given)
-            yield Truth(holds, _said("the trust score", given.trust_score))
+            yield Truth(holds, _in_words("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
@@ -364,7 +364,7 @@ class Conditions(PolicyPart):
             score = given.retrieval_score
             fits = self.retrieval_score.has(score)
             holds = given.about_question(so=fits, known=score is not None)
-            yield Truth(holds, _said("the retrieval score", score))
+            yield Truth(holds, _in_words("the retrieval score", score))
 
     def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
@@ -372,11 +372,11 @@ class Conditions(PolicyPart):
         others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
             lowest = min((p for p in supported if p is not None), default=None)
-            words = _said("the lowest probability of a supported claim", lowest)
+            words = _in_words("the lowest probability of a supported claim", lowest)
             yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
             highest = max((p for p in others if p is not None), default=None)
-            words = _said("the highest probability of an unsupported claim", highest)
+            words = _in_words("the highest probability of an unsupported claim", highest)
             yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
@@ -445,7 +445,7 @@ def _folded(label: str | None) -> str | None:
     return None if label is None else label.strip().casefold()
 
 
-def _said(name: str, number: float | None) -> str:
+def _in_words(name: str, number: float | None) -> str:
     return f"{name} is not known" if number is None else f"{name} is {number:.2f}"
 
 

@@ -174,7 +174,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
             reply = yield from self._ask(
                 "generate_questions", AnsweredQuestions, values, _asks_nothing
             )
-            commits, generated = reply.commits, _asked(reply)[: self.questions]
+            commits, generated = reply.commits, _questions(reply)[: self.questions]
         details: dict[str, Any] = {
             "generated_questions": generated,
             "similarities": [],
@@ -198,10 +198,10 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
 
 
 def _asks_nothing(reply: AnsweredQuestions) -> str | None:
-    return "it contains no question" if reply.commits and not _asked(reply) else None
+    return "it contains no question" if reply.commits and not _questions(reply) else None
 
 
-def _asked(reply: AnsweredQuestions) -> list[str]:
+def _questions(reply: AnsweredQuestions) -> list[str]:
     return [question.strip() for question in reply.questions if question.strip()]
 
 

@@ -50,7 +50,7 @@ def judge_together(
     reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in task.claims}
     wrong: dict[str, str] = {}
     asked_alone: set[str] = set()
-    said = ""
+    last_reply = ""
     for group in _rounds(task.claims, verdicts):
         if group is not task.claims and not budget.take():
             reasons |= {
@@ -68,7 +68,7 @@ def judge_together(
                 reasons |= dict.fromkeys(reasons.keys() - asked_alone, reason)
                 break
             reasons |= {claim.id: reason for claim in group}
-            said = exc.raw
+            last_reply = exc.raw
         else:
             for number, claim in enumerate(group, 1):
                 if line := reply.decided.get(number):
@@ -78,7 +78,9 @@ def judge_together(
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
         if ask.single and not verdicts and group is not task.claims and len(group) == 1:
-            verdicts = yield from _plain_verdicts(task.claims, ask.single, said, budget, reasons)
+            verdicts = yield from _plain_verdicts(
+                task.claims, ask.single, last_reply, budget, reasons
+            )
             break
     return [
         verdicts.get(claim.id)
@@ -99,7 +101,7 @@ class JudgeCalls(NamedTuple):
 def _plain_verdicts(
     claims: Sequence[Claim],
     ask: Callable[[Claim, str], Flow[ClaimVerdict | None]],
-    said: str,
+    last_reply: str,
     budget: RetryBudget,
     reasons: dict[str, str],
 ) -> Flow[dict[str, ClaimVerdict]]:
@@ -112,7 +114,7 @@ def _plain_verdicts(
             reasons |= {each: f"{reason}; {_NO_CALL_LEFT}" for each, reason in reasons.items()}
             break
         try:
-            verdict = yield from ask(claim, said)
+            verdict = yield from ask(claim, last_reply)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             caught(exc)
             break

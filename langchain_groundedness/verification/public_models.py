@@ -204,7 +204,7 @@ class LoadedModel:
         """Count the tokens of a text as part of an input."""
         return len(self._encoder.encode(self._inert(text), add_special_tokens=False).ids)
 
-    def room(self, claim: str, question: str | None) -> int:
+    def tokens_left(self, claim: str, question: str | None) -> int:
         """Count the tokens that an input has left for evidence beside a claim."""
         frame = self._encoder.encode(*self.texts("", claim, question))
         return self.model.limit - len(frame.ids) - _JOINING_TOKENS

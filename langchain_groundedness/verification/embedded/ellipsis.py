@@ -220,11 +220,11 @@ def _gapped(piece: str, before: _Full) -> list[Clause]:
     parts = list(_parts(piece, 0, len(piece)))
     if len(parts) < _FEWEST_PARTS or len(words) > _LONGEST_PART * len(parts):
         return []
-    there = [
+    parts_before = [
         *_parts(before.text, 0, before.verb),
         *_parts(before.text, before.end, len(before.text)),
     ]
-    places = _places(parts, there, piece, before)
+    places = _places(parts, parts_before, piece, before)
     if not places:
         return []
     measured = any(part.quantity for part in parts)
@@ -262,10 +262,10 @@ def _stripped(text: str, name: str, start: int, end: int) -> _Part:
 
 
 def _places(
-    parts: Sequence[_Part], there: Sequence[_Part], piece: str, before: _Full
+    parts: Sequence[_Part], parts_before: Sequence[_Part], piece: str, before: _Full
 ) -> list[Part]:
     """Find what each part replaces; nothing if any part replaces nothing."""
-    free = list(there)
+    free = list(parts_before)
     places = []
     for number, part in enumerate(parts):
         options = [

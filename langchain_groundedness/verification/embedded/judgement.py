@@ -226,8 +226,8 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     says = {each.first: each.recall for each in evidence.match.pool}
     cited.sort(key=lambda unit: says.get(unit, 0.0), reverse=True)  # what decides comes first
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
-    said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
-    missing = _missing(evidence.statement, said)
+    found = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
+    missing = _missing(evidence.statement, found)
     explanation = f"Words not found there: {', '.join(missing)}." if missing else ""
     citations = evidence.cite(cited)
     if against:
@@ -249,12 +249,12 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
 def _complementary(window: Window, evidence: ClaimEvidence) -> list[Window]:
     """Give the sentences that were read and say what a window leaves out of the claim."""
     filling: list[Window] = []
-    said = window.found
+    found = window.found
     for other in evidence.match.pool:
-        new = (other.found >= _HALF) & (said < _HALF)
+        new = (other.found >= _HALF) & (found < _HALF)
         if new.any() and other.first in evidence.units:
             filling.append(other)
-            said = np.maximum(said, other.found)
+            found = np.maximum(found, other.found)
     return filling
 
 
@@ -284,8 +284,8 @@ def _is_quoted(evidence: ClaimEvidence) -> bool:
         evidence.sources.vocabulary.get(word.stem, unknown) for word in evidence.statement.words
     ]
     best = evidence.match.best[0]
-    there: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
-    return there == claim
+    evidence_words: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
+    return evidence_words == claim
 
 
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
@@ -473,8 +473,8 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
     others = [w for w in giving if w.first not in finding.alike]
     if giving and not others:
         return True
-    said = max((_rest(w, value, match) for w in others), default=0.0)
-    return difference.parallel and said + _RECALL_MARGIN < _rest(finding.window, value, match)
+    found = max((_rest(w, value, match) for w in others), default=0.0)
+    return difference.parallel and found + _RECALL_MARGIN < _rest(finding.window, value, match)
 
 
 def _inside(difference: Difference, item: Item, statement: Statement) -> bool:

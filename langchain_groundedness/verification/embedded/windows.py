@@ -111,23 +111,23 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     top = np.argpartition(-scores, count - 1)[:count]
     top = top[scores[top] > 0]
     columns = _with_neighbours(top, len(index))
-    said = _found_per_item(places, columns)
+    found_per_item = _found_per_item(places, columns)
     ranked = [
-        _ranked(said, columns, index.document_of, weights, size)
+        _ranked(found_per_item, columns, index.document_of, weights, size)
         for size in range(1, _MAX_WINDOW_SENTENCES + 1)
     ]
     best = [ranked[0][0]]
     for wider in ranked[1:]:
         # Of two windows that say as much, the shorter one.
         best.append(max((best[-1], *wider[:1]), key=lambda window: window.recall))
-    home = int(np.searchsorted(index.document_of, index.document_of[best[-1].first]))
+    first_sentence = int(np.searchsorted(index.document_of, index.document_of[best[-1].first]))
     return Match(
         weights=weights,
         best=tuple(best),
         sentences=tuple(ranked[0][:_BEST_SENTENCES_KEPT]),
         pool=tuple(ranked[0]),
         anywhere=np.array([found.max(initial=0.0) for _, found in places]),
-        context=_found_per_item(places, np.array([home]))[:, 0],
+        context=_found_per_item(places, np.array([first_sentence]))[:, 0],
     )
 
 
@@ -155,17 +155,17 @@ def _with_neighbours(top: Ints, units: int) -> Ints:
 
 
 def _found_per_item(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
-    said = np.zeros((len(places), len(columns)))
+    found_per_item = np.zeros((len(places), len(columns)))
     for row, (units, found) in enumerate(places):
         if len(units):
             at = np.minimum(np.searchsorted(units, columns), len(units) - 1)
             hit = units[at] == columns
-            said[row, hit] = found[at[hit]]
-    return said
+            found_per_item[row, hit] = found[at[hit]]
+    return found_per_item
 
 
 def _ranked(
-    said: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
+    found_per_item: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
 ) -> list[Window]:
     """Give the best windows of exactly `size` sentences, best first."""
     starts = np.flatnonzero(
@@ -174,7 +174,7 @@ def _ranked(
     )
     if not len(starts):
         return []
-    cover = np.max([said[:, starts + shift] for shift in range(size)], axis=0)
+    cover = np.max([found_per_item[:, starts + shift] for shift in range(size)], axis=0)
     recalls = weights @ cover / weights.sum()
     order = np.argsort(-recalls, kind="stable")[:_WINDOWS_KEPT]
     return [
@@ -228,9 +228,9 @@ def _given(
     """Give how the evidence puts a value of the claim; nothing if it has the same words for it."""
     giving = set(index.units_giving(claimed, statement.quantities).tolist())
     start, end = phrase_of(statement.text, claimed)
-    said = statement.text[start:end].casefold()
+    value = statement.text[start:end].casefold()
     texts = [index.text(unit, unit) for unit in units if unit in giving]
-    if any(said in text.casefold() for text in texts):
+    if any(value in text.casefold() for text in texts):
         return None
     for text in texts:
         for quantity in find_quantities(text):
@@ -374,10 +374,10 @@ def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> di
     """Recall of all words, the small ones included, each counting the same."""
     own = {w.stem for w in statement.words if w.start >= statement.own_start}
     ids = {index.vocabulary.get(stem, -1) for stem in own}
-    there = set(index.stems_in(window.first, window.last).tolist())
+    evidence_words = set(index.stems_in(window.first, window.last).tolist())
     known = sum(stem in index.vocabulary for stem in own)
     return {
-        "words_3": len(ids & there) / max(len(own), 1),
+        "words_3": len(ids & evidence_words) / max(len(own), 1),
         "words_all": known / max(len(own), 1),
     }
 
@@ -432,11 +432,11 @@ def _word_order(
     text = statement.text.lower()
     content = [ids[i.position] for i in statement.items if i.quantity is None]
     for window in dict.fromkeys((w.first, w.last) for w in best):
-        there = index.stems_in(*window).tolist()
-        lcs = max(lcs, LCSseq.similarity(ids, there) / max(len(ids), 1))
-        pairs = max(pairs, _runs_shared(ids, there, 2))
-        triples = max(triples, _runs_shared(ids, there, 3))
-        near = max(near, _pairs_near(content, there))
+        evidence_words = index.stems_in(*window).tolist()
+        lcs = max(lcs, LCSseq.similarity(ids, evidence_words) / max(len(ids), 1))
+        pairs = max(pairs, _runs_shared(ids, evidence_words, 2))
+        triples = max(triples, _runs_shared(ids, evidence_words, 3))
+        near = max(near, _pairs_near(content, evidence_words))
         likeness = max(likeness, fuzz.partial_ratio(text, index.text(*window).lower()[:2000]) / 100)
     return {"lcs": lcs, "pairs": pairs, "triples": triples, "near": near, "likeness": likeness}
 
