@@ -50,7 +50,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     ] = 8322,
     as_json: AsJson = False,
 ) -> None:
-    """Ask questions about documents in the browser, with each claim checked.
+    """Ask about documents in the browser, with each claim checked.
 
     \b
     Examples:
