@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_groundedness._runtime.lazy import lazy_names
 
-if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
+if TYPE_CHECKING:  # what `_NAMES_BY_MODULE` says; a test compares them
     from langchain_groundedness.audit import JsonlAuditLog as JsonlAuditLog
     from langchain_groundedness.audit import SQLAuditLog as SQLAuditLog
     from langchain_groundedness.callbacks import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
     from langchain_groundedness.verification import Stage as Stage
     from langchain_groundedness.verification.single_pass import SinglePassJudge as SinglePassJudge
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "audit": "JsonlAuditLog SQLAuditLog",
     "callbacks": "AsyncGroundednessCallbackHandler GroundednessCallbackHandler "
     "collect_groundedness",
@@ -73,5 +73,5 @@ _HOMES = {
 
 if not TYPE_CHECKING:
     __all__, __getattr__, __dir__ = lazy_names(
-        __name__, _HOMES, {"middleware": "langchain.agents.middleware"}
+        __name__, _NAMES_BY_MODULE, {"middleware": "langchain.agents.middleware"}
     )

@@ -147,12 +147,12 @@ class ModelTimeoutError(GroundednessError, TimeoutError):
         seconds: The timeout.
     """
 
-    def __init__(self, seconds: float, *, abandoned: int = 0) -> None:
-        """Build the message; `abandoned` timed-out calls kept this one from being made."""
+    def __init__(self, seconds: float, *, still_running: int = 0) -> None:
+        """Build the message; `still_running` timed-out calls kept this one from being made."""
         msg = f"the model did not reply within {seconds:g} s (see model_timeout=)"
-        if abandoned:
+        if still_running:
             msg = (
-                f"the model was not called: {abandoned} earlier model calls still run after "
+                f"the model was not called: {still_running} earlier model calls still run after "
                 f"their timeout; await the check, or set a timeout on the model's client"
             )
         super().__init__(msg)
@@ -285,7 +285,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         at = at.__cause__
 
 
-def told(error: Exception) -> str:
-    """Name an error, with the message of one of this package: those quote no texts."""
+def describe_error(error: Exception) -> str:
+    """Name an error, with its message if it is one of this package: those quote no texts."""
     message = str(error) if isinstance(error, GroundednessError) else ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -174,7 +174,7 @@ class GroundednessRunnable(
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
                 `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
-                Corrections are verified; if one fails, the evidence sentence stands in its place.
+                Corrections are verified; if one fails, the evidence sentence replaces the claim.
             on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`. By
                 default, `correct` removes them and unchecked ones; all else keeps them.
             trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
@@ -468,7 +468,7 @@ def check(
         The verdicts on its claims, and the decision.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option has an invalid value.
         InputFormatError: The answer or the documents cannot be read.
 
     Example:

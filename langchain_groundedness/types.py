@@ -200,7 +200,7 @@ class EvidenceBatch(FrozenModel):
 class Citation(_Span):
     """Verbatim evidence: `documents[document].page_content[start:end] == quote`.
 
-    If `field` is set, the quote stands in that field of the document's metadata instead:
+    If `field` is set, the quote is from that field of the document's metadata instead:
     `str(documents[document].metadata[field])[start:end] == quote`.
     """
 
@@ -209,7 +209,7 @@ class Citation(_Span):
     document_id: str | None = None
     quote: str
     field: str | None = None
-    """Key of the metadata in which the quote stands; `None` for the document's text."""
+    """Key of the metadata that the quote is from; `None` for the document's text."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """The document's metadata, unchanged."""
 
@@ -369,7 +369,7 @@ class Decision(FrozenModel):
 
 
 class FinalVerdict(FrozenModel):
-    """The verdict on the text that leaves: after corrections and removals."""
+    """The verdict on the final text, after corrections and removals."""
 
     verdict: AnswerVerdict
     """A corrected claim counts as supported, a removed one not at all."""
@@ -408,10 +408,10 @@ class GroundednessResult(FrozenModel):
     verdict: AnswerVerdict
     is_trusted: bool
     decision: Decision
-    """The policy's decision on `answer`, the text that leaves: the same as `final.decision`."""
+    """The policy's decision on `answer`, the final text; the same as `final.decision`."""
     final: FinalVerdict | None = None
-    """Verdict, score and decision on `answer`, where the other fields are about
-    `original_answer`; `None` in a result that no check of this package has made."""
+    """Verdict, score and decision on `answer`; the other fields are about `original_answer`. `None`
+    in a result that no check of this package made."""
     edits: tuple[Edit, ...] = ()
     usage: Usage = Usage()
     query_class: str | None = None

@@ -73,7 +73,7 @@ def check(*replies: Any, answer: str = ANSWER, **options: Any) -> GroundednessRe
     return checker.invoke({**GIVEN, "answer": answer})
 
 
-def told(result: GroundednessResult) -> list[tuple[str, str]]:
+def verdicts_by_claim(result: GroundednessResult) -> list[tuple[str, str]]:
     assert [v.claim.id for v in result.claims] == [
         f"c{n}" for n in range(1, len(result.claims) + 1)
     ]
@@ -85,7 +85,7 @@ def test_one_call_finds_the_claims_and_judges_them_with_quotes() -> None:
     result = checker.invoke(GIVEN)
     assert len(model.requests) == 1
     assert result.usage.model_calls == 1
-    assert told(result) == [
+    assert verdicts_by_claim(result) == [
         ("Rome is in Italy.", "supported"),
         ("Rome lies on the Tiber", "supported"),
         ("Rome has 3 metro lines", "contradicted"),
@@ -143,7 +143,7 @@ def test_answers_over_the_same_evidence_share_all_that_comes_before_the_question
     ],
 )
 def test_small_deviations_in_form_are_understood(line: str) -> None:
-    assert told(check(f"{{tag}} S1: skip\n{line}", "{tag} C1: unverifiable"))[0] == (
+    assert verdicts_by_claim(check(f"{{tag}} S1: skip\n{line}", "{tag} C1: unverifiable"))[0] == (
         "Rome is in Italy.",
         "supported",
     )
@@ -153,32 +153,38 @@ def test_small_deviations_in_form_are_understood(line: str) -> None:
 def test_a_verdict_without_evidence_that_was_shown_is_asked_for_again(numbers: str) -> None:
     replies = [f"{{tag}} {name}: {numbers} supported" for name in ("S1", "S1", "C1", "C1", "C1")]
     result = check(*replies, answer="Rome is in Italy.")
-    assert told(result) == [("Rome is in Italy.", "unchecked")]
+    assert verdicts_by_claim(result) == [("Rome is in Italy.", "unchecked")]
 
 
 def test_support_without_a_telling_sentence_does_not_count() -> None:
     result = check("{tag} S1: [2] supported", answer="Rome is in Italy.")
-    assert told(result) == [("Rome is in Italy.", "unverifiable")]
+    assert verdicts_by_claim(result) == [("Rome is in Italy.", "unverifiable")]
 
 
 def test_a_sentence_without_a_line_is_asked_about_again() -> None:
     checker, model = scripted("{tag} S2: [1] supported", "{tag} C1: [2] supported")
     result = checker.invoke(GIVEN)
-    assert told(result)[1] == ("It lies on the Tiber and has 3 metro lines.", "supported")
+    assert verdicts_by_claim(result)[1] == (
+        "It lies on the Tiber and has 3 metro lines.",
+        "supported",
+    )
     assert "C1: It lies on the Tiber and has 3 metro lines." in model.requests[1][-1].text
     assert "Rome is in Italy." not in model.requests[1][-1].text.partition("<claims")[2]
 
 
 def test_a_sentence_that_never_gets_a_verdict_is_unchecked() -> None:
     result = check("{tag} S2: [1] supported", "hm", "hm", "hm")
-    assert told(result)[1] == ("It lies on the Tiber and has 3 metro lines.", "unchecked")
+    assert verdicts_by_claim(result)[1] == (
+        "It lies on the Tiber and has 3 metro lines.",
+        "unchecked",
+    )
     assert result.claims[1].reason
     assert not result.is_trusted
 
 
 @pytest.mark.parametrize("answer", ["The drug is safe for children.", "Ann founded Acme."])
 def test_a_statement_cannot_be_skipped(answer: str) -> None:
-    assert told(check("{tag} S1: skip", "{tag} C1: unverifiable", answer=answer)) == [
+    assert verdicts_by_claim(check("{tag} S1: skip", "{tag} C1: unverifiable", answer=answer)) == [
         (answer, "unverifiable")
     ]
 
@@ -194,7 +200,7 @@ def test_what_states_nothing_is_no_claim_and_is_not_asked_about_again(answer: st
 def test_statements_that_leave_out_a_number_do_not_hide_the_sentence() -> None:
     reply = "{tag} S2: [1] supported\n{tag} S3 (Rome lies on the Tiber): [2] supported"
     result = check(reply, "{tag} C1: [3] contradicted | two")
-    assert told(result)[1:] == [
+    assert verdicts_by_claim(result)[1:] == [
         ("Rome lies on the Tiber", "supported"),
         ("It lies on the Tiber and has 3 metro lines.", "contradicted"),
     ]
@@ -206,7 +212,7 @@ def test_a_statement_about_something_else_is_dropped_and_the_sentence_is_judged(
         "{tag} C1: [1] supported",
         answer="Rome is in Italy.",
     )
-    assert told(result) == [("Rome is in Italy.", "supported")]
+    assert verdicts_by_claim(result) == [("Rome is in Italy.", "supported")]
 
 
 def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported() -> None:
@@ -216,7 +222,7 @@ def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported()
         "{tag} S1 (Rome is in Italy): [1] supported"
     )
     answer = "Rome is in Italy and has 3 metro lines."
-    assert (answer, "contradicted") in told(check(reply, answer=answer))
+    assert (answer, "contradicted") in verdicts_by_claim(check(reply, answer=answer))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +240,7 @@ def test_a_contradicted_sentence_stays_so_beside_statements_that_are_supported()
 )
 def test_two_verdicts_on_one_claim_decide_nothing(reply: str) -> None:
     result = check(reply, "hm", "hm", "hm", "hm", answer="Rome is in Italy.")
-    assert {verdict for _, verdict in told(result)} == {"unchecked"}
+    assert {verdict for _, verdict in verdicts_by_claim(result)} == {"unchecked"}
 
 
 @pytest.mark.parametrize("about_the_whole", ["2 contradicted | Arno", "2 hm", "", "unverifiable"])
@@ -256,7 +262,7 @@ def test_brackets_within_a_statement_or_a_reason_do_not_change_the_verdict() -> 
         "{tag} S2 (Rome has 3 lines): [3] contradicted | two | as they say (no. 3): two"
     )
     result = check(reply, answer="Rome (it): is in Italy. Rome has 3 lines.")
-    assert told(result) == [
+    assert verdicts_by_claim(result) == [
         ("Rome (it): is in Italy", "supported"),
         ("Rome has 3 lines", "contradicted"),
     ]
@@ -268,7 +274,7 @@ def test_a_statement_whose_verdict_cannot_be_read_is_asked_about_again() -> None
     reply += "{tag} S1 (Rome lies polluted): partly"
     answer = "Rome lies quietly on the Tiber polluted."
     result = check(reply, "{tag} C1: unverifiable", answer=answer)
-    assert told(result) == [
+    assert verdicts_by_claim(result) == [
         ("Rome lies quietly on the Tiber", "supported"),
         ("Rome lies polluted", "unverifiable"),
     ]
@@ -276,7 +282,10 @@ def test_a_statement_whose_verdict_cannot_be_read_is_asked_about_again() -> None
 
 def test_a_reply_that_cannot_be_read_is_asked_for_in_the_two_step_form() -> None:
     checker, model = scripted("hm", "hm", "{tag} C1: [1] supported\n{tag} C2: unverifiable")
-    assert [verdict for _, verdict in told(checker.invoke(GIVEN))] == ["supported", "unverifiable"]
+    assert [verdict for _, verdict in verdicts_by_claim(checker.invoke(GIVEN))] == [
+        "supported",
+        "unverifiable",
+    ]
     assert "C2: It lies" in model.requests[2][-1].text
 
 
@@ -285,7 +294,7 @@ def test_a_failing_model_leaves_all_statements_unchecked_with_a_reason(failure: 
     checker, model = scripted(failure)
     result = checker.invoke(GIVEN)
     assert len(model.requests) == 1
-    assert [verdict for _, verdict in told(result)] == ["unchecked", "unchecked"]
+    assert [verdict for _, verdict in verdicts_by_claim(result)] == ["unchecked", "unchecked"]
     assert all(type(failure).__name__ in (v.reason or "") for v in result.claims)
     assert not any("secret" in (v.reason or "") for v in result.claims)
 
@@ -298,7 +307,7 @@ def test_raise_on_failure_names_the_claims() -> None:
 
 def test_claims_over_the_limit_stay_in_the_result_unchecked() -> None:
     result = check(REPLY, max_claims=2)
-    assert told(result)[2] == ("Rome has 3 metro lines", "unchecked")
+    assert verdicts_by_claim(result)[2] == ("Rome has 3 metro lines", "unchecked")
     assert result.claims[2].reason == "over max_claims=2"
 
 
@@ -313,7 +322,7 @@ def test_an_empty_answer_costs_no_call(answer: str) -> None:
 def test_without_documents_nothing_is_asked_and_nothing_checked(documents: list[str]) -> None:
     checker, model = scripted()
     result = checker.invoke({**GIVEN, "documents": documents})
-    assert {verdict for _, verdict in told(result)} == {"unchecked"}
+    assert {verdict for _, verdict in verdicts_by_claim(result)} == {"unchecked"}
     assert model.requests == []
 
 
@@ -336,7 +345,10 @@ def test_what_is_too_much_for_one_call_takes_the_two_steps(options: dict[str, An
     model = ScriptedChatModel(replies=both_ways)
     judge = SinglePassJudge(model=model, **options)
     result = GroundednessRunnable(single_pass=judge).invoke(GIVEN)
-    assert [v for t, v in told(result) if t != "Sure!"] == ["supported", "contradicted"]
+    assert [v for t, v in verdicts_by_claim(result) if t != "Sure!"] == [
+        "supported",
+        "contradicted",
+    ]
     first = model.requests[0]
     assert "evidence" not in first[-1].text
     shown = "\n".join(str(request[-1].text) for request in model.requests[1:])

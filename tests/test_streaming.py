@@ -181,10 +181,10 @@ def test_the_evidence_leaves_for_a_sentence_whose_correction_fails(on_unchecked:
 def test_what_has_left_is_retracted_if_its_correction_does_not_stand() -> None:
     verifier = RunnableLambda(undoing)
     immediate = guard({**CORRECTING, "verifier": verifier}, release="immediate")
-    heard = Heard()
+    events = EventRecorder()
     pieces = [{"documents": [REPORT]}, {"answer": FALSE}]
-    assert "".join(immediate.transform(iter(pieces), {"callbacks": [heard]})) == FALSE
-    (change,) = heard.of("retract")
+    assert "".join(immediate.transform(iter(pieces), {"callbacks": [events]})) == FALSE
+    (change,) = events.of("retract")
     assert (change["original"], change["replacement"]) == (FALSE, EVIDENCE)
 
 
@@ -260,11 +260,11 @@ def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence(
 
 
 def test_block_tells_its_decision() -> None:
-    heard = Heard()
+    events = EventRecorder()
     blocking = guard({"on_contradicted": "block"})
     pieces = pieces_of("Revenue was $2.4B. Costs fell by 4%. And so on.", EVERY_CHARACTER)
-    list(blocking.transform(iter(pieces), {"callbacks": [heard]}))
-    (decision,) = heard.of("decision")
+    list(blocking.transform(iter(pieces), {"callbacks": [events]}))
+    (decision,) = events.of("decision")
     assert decision["decision"]["action"] == "block"
     assert not decision["is_trusted"]
 
@@ -448,7 +448,7 @@ def test_a_model_judges_sentence_by_sentence_beside_a_sentence_extractor() -> No
     assert len(asked) == 2
 
 
-class Heard(BaseCallbackHandler):
+class EventRecorder(BaseCallbackHandler):
     """Keeps custom events."""
 
     def __init__(self) -> None:
@@ -458,19 +458,19 @@ class Heard(BaseCallbackHandler):
         self.events.append((name, data))
 
     def of(self, name: str) -> list[Any]:
-        return [data for heard, data in self.events if heard == f"groundedness.{name}"]
+        return [data for sent, data in self.events if sent == f"groundedness.{name}"]
 
 
 def test_immediate_lets_text_out_at_once_and_retracts_it() -> None:
-    heard, text, started = Heard(), "", threading.Event()
+    events, text, started = EventRecorder(), "", threading.Event()
     pieces = pieces_of(ANSWER, EVERY_CHARACTER)
     options = {"on_contradicted": "correct", "on_unverifiable": "strip"}
     quick = guard(options, release="immediate")
-    for piece in quick.transform(iter(pieces), {"callbacks": [heard]}):
+    for piece in quick.transform(iter(pieces), {"callbacks": [events]}):
         text += piece
         started.set()
     assert text == ANSWER
-    for change in sorted(heard.of("retract"), key=lambda c: (-c["start"], -c["end"])):
+    for change in sorted(events.of("retract"), key=lambda c: (-c["start"], -c["end"])):
         assert text[change["start"] : change["end"]] == change["original"]
         text = text[: change["start"]] + change["replacement"] + text[change["end"] :]
     assert text == guard(options).invoke(INPUT)
@@ -494,15 +494,15 @@ def test_immediate_does_not_wait_for_verdicts() -> None:
 
 
 def test_immediate_works_with_an_extractor_that_needs_the_whole_answer() -> None:
-    heard = Heard()
+    events = EventRecorder()
     extractor = ScriptedClaimExtractor(["Revenue was $2.4B.", "Costs fell by 4%."])
     answer = "Revenue was $2.4B. Costs fell by 4%."
     quick = guard({"extractor": extractor, "on_contradicted": "correct"}, release="immediate")
     pieces = pieces_of(answer, EVERY_CHARACTER)
-    texts = list(quick.transform(iter(pieces), {"callbacks": [heard]}))
+    texts = list(quick.transform(iter(pieces), {"callbacks": [events]}))
     assert "".join(texts) == answer
     assert len(texts) > 10
-    (change,) = heard.of("retract")
+    (change,) = events.of("retract")
     assert (change["original"], change["replacement"]) == ("$2.4B", "[CORRECTED: $2.1B]")
 
 
@@ -510,48 +510,48 @@ def test_immediate_works_with_an_extractor_that_needs_the_whole_answer() -> None
     "extractor", [None, ScriptedClaimExtractor(["Costs fell by 4%.", "Revenue was $2.4B."])]
 )
 def test_immediate_blocks_with_a_retraction(extractor: Any) -> None:
-    heard = Heard()
+    events = EventRecorder()
     options = {"on_contradicted": "block", "extractor": extractor}
     quick = guard(options, release="immediate", blocked_message=MESSAGE)
     answer = "Costs fell by 4%. Revenue was $2.4B. And so on."
-    config: Any = {"callbacks": [heard]}
+    config: Any = {"callbacks": [events]}
     text = "".join(quick.transform(iter(pieces_of(answer, EVERY_CHARACTER)), config))
     assert text.startswith("Costs fell by 4%. Revenue was $2.4B. ")
     assert text.endswith(MESSAGE)
-    (change,) = heard.of("retract")
+    (change,) = events.of("retract")
     replayed = text[: change["start"]] + change["replacement"] + text[change["end"] :]
     assert replayed == f"Costs fell by 4%. {MESSAGE}"
 
 
 def test_custom_events_tell_everything_once() -> None:
-    heard = Heard()
+    events = EventRecorder()
     check = checker(**CORRECTING)
     pieces = pieces_of(ANSWER, EVERY_CHARACTER)
-    list(check.transform(iter(pieces), {"callbacks": [heard]}))
+    list(check.transform(iter(pieces), {"callbacks": [events]}))
     result = check.invoke(INPUT)
-    assert [Claim(**data) for data in heard.of("claim")] == [v.claim for v in result.claims]
-    verdicts = {data["claim"]["id"]: data["verdict"] for data in heard.of("verdict")}
+    assert [Claim(**data) for data in events.of("claim")] == [v.claim for v in result.claims]
+    verdicts = {data["claim"]["id"]: data["verdict"] for data in events.of("verdict")}
     assert verdicts == {v.claim.id: v.verdict for v in result.claims}
-    assert len(heard.of("verdict")) == len(result.claims)
-    assert [c["correction"] for c in heard.of("correction")] == ["$2.1B"]
-    (decision,) = heard.of("decision")
+    assert len(events.of("verdict")) == len(result.claims)
+    assert [c["correction"] for c in events.of("correction")] == ["$2.1B"]
+    (decision,) = events.of("decision")
     assert decision["decision"]["action"] == result.decision.action
     assert decision["trust_score"] == result.trust_score
 
 
 def test_events_can_be_written_as_json_whatever_the_metadata() -> None:
-    heard = Heard()
+    events = EventRecorder()
     page = REPORT.model_copy(update={"metadata": {"any": {1, 2}, "raw": b"\xff", "own": object()}})
-    checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [heard]})
-    assert json.loads(json.dumps(heard.events[-2][1])) == heard.events[-2][1]
-    assert "object" in heard.of("verdict")[0]["citations"][0]["metadata"]["own"]
+    checker().invoke({**INPUT, "documents": [page]}, {"callbacks": [events]})
+    assert json.loads(json.dumps(events.events[-2][1])) == events.events[-2][1]
+    assert "object" in events.of("verdict")[0]["citations"][0]["metadata"]["own"]
 
 
 def test_whole_checks_and_batches_tell_the_same() -> None:
     def names(call: Any) -> list[str]:
-        heard = Heard()
-        call({"callbacks": [heard]})
-        return sorted(name for name, _ in heard.events)
+        events = EventRecorder()
+        call({"callbacks": [events]})
+        return sorted(name for name, _ in events.events)
 
     check = checker(**CORRECTING)
     once = names(lambda config: check.invoke(INPUT, config))

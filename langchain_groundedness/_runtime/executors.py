@@ -24,7 +24,7 @@ _P = ParamSpec("_P")
 
 _T = TypeVar("_T")
 
-_LONG = 200_000
+_OFF_LOOP_SIZE = 200_000
 """Characters of documents that take about a second to process."""
 
 
@@ -63,7 +63,7 @@ class _Executors:
         self.start()
 
     def for_size(self, size: int) -> ThreadPoolExecutor:
-        return self._long if size > _LONG else self._short
+        return self._long if size > _OFF_LOOP_SIZE else self._short
 
     def start(self) -> None:
         """Create the executors; again after a fork, because a child has no threads."""
@@ -76,12 +76,12 @@ _EXECUTORS = _Executors()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_EXECUTORS.start)
 
-_ROUNDS = 32
+_ITERATIONS_BETWEEN = 32
 """Event loop iterations between two admissions. With 500 concurrent checks by a chat model, the
 99th percentile of loop latency was 60 ms with 1 iteration, 22 with 4, 18 with 8, 12 with 16 and
 more."""
 
-_LONGEST_S = 0.02
+_MAX_SECONDS_BETWEEN = 0.02
 """Most seconds between two admissions, in case other tasks keep the loop busy."""
 
 
@@ -110,7 +110,7 @@ class _Admission:
 
     def _pause(self, loop: asyncio.AbstractEventLoop) -> None:
         self._pausing = True
-        loop.call_soon(self._next, loop, _ROUNDS, loop.time() + _LONGEST_S)
+        loop.call_soon(self._next, loop, _ITERATIONS_BETWEEN, loop.time() + _MAX_SECONDS_BETWEEN)
 
     def _next(self, loop: asyncio.AbstractEventLoop, rounds: int, latest: float) -> None:
         while self._waiting and self._waiting[0].done():  # it was cancelled

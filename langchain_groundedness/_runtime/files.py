@@ -61,7 +61,7 @@ def need_locks(what: str) -> None:
 
 
 def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = False) -> int:
-    """Open a file; a new one is for its owner only, and an existing one that is not is told."""
+    """Open a file, made for its owner only; warn if an existing one has a wider mode."""
     if not follow_symlinks:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, _OWNER_ONLY)
@@ -70,17 +70,17 @@ def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = Fa
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file")
     if flags & (os.O_WRONLY | os.O_RDWR):
-        _tell_if_shared(path, mode)
+        _warn_if_shared(path, mode)
     return descriptor
 
 
-def _tell_if_shared(path: Path, mode: int) -> None:
+def _warn_if_shared(path: Path, mode: int) -> None:
     if mode & _OTHERS and os.name == "posix":
-        _tell_once(os.fspath(path), stat.S_IMODE(mode))
+        _warn_once(os.fspath(path), stat.S_IMODE(mode))
 
 
 @lru_cache(maxsize=1024)
-def _tell_once(path: str, mode: int) -> None:
+def _warn_once(path: str, mode: int) -> None:
     logger.warning(
         "%s has mode %04o, so others than its owner can use it, and it holds texts of answers "
         "and documents; unless they should, run: chmod 600 %s",
@@ -145,16 +145,16 @@ def replacing(path: Path, *, private: bool = True) -> Iterator[IO[bytes]]:
         descriptor = os.open(draft, flags, _OWNER_ONLY if private else _READ_WRITE_ALL)
         with os.fdopen(descriptor, "wb") as file:
             if os.name == "posix" and target.exists():
-                _take_mode(descriptor, target)
+                _copy_mode(descriptor, target)
                 if private:
-                    _tell_if_shared(target, target.stat().st_mode)
+                    _warn_if_shared(target, target.stat().st_mode)
             yield file
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _take_mode(descriptor: int, of: Path) -> None:
+def _copy_mode(descriptor: int, of: Path) -> None:
     """Give a file that is written the mode of the one that it will replace."""
     mode = stat.S_IMODE(of.stat().st_mode)
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
@@ -219,7 +219,7 @@ def try_lock(descriptor: int) -> bool:
 LARGEST_SETTINGS = 1 << 20
 """Most bytes of a settings file; policies and calibrations have a few thousand."""
 
-_AT_ONCE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
@@ -231,7 +231,7 @@ def read_up_to(path: Path, most: int) -> bytes:
 def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
     """Read the rest of an open file, which may be a decompressing one."""
     parts, size = [], 0
-    while part := file.read(_AT_ONCE):
+    while part := file.read(_CHUNK_SIZE):
         size += len(part)
         if size > most:
             raise _OversizeError(most, path)

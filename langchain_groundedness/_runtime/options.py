@@ -58,8 +58,8 @@ class CheckedOptions(FrozenModel):
         except ValidationError as exc:
             accepted = ", ".join(name for name in type(self).model_fields if name != "name")
             faults = tuple(_faults(exc, accepted))
-            told = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
-            problems = "; ".join(": ".join(filter(None, each)) for each in told)
+            named = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
+            problems = "; ".join(": ".join(filter(None, each)) for each in named)
             msg = f"{type(self).__name__}: {problems}"
             raise ConfigurationError(msg, faults=faults) from None
 
@@ -76,7 +76,7 @@ class OptionsAlone(CheckedOptions):
     """
 
     def __init__(self, **options: Any) -> None:
-        """Take the options; type checkers would take none."""
+        """Accept the options; without this, type checkers would accept none."""
         super().__init__(**options)
 
     def __eq__(self, other: object) -> bool:
@@ -136,7 +136,7 @@ def require_bool(**options: object) -> None:
 
 
 def require_positive(**options: Any) -> None:
-    """Refuse values that are no whole numbers of at least 1."""
+    """Refuse values that are not whole numbers of at least 1."""
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             msg = f"{name} must be a whole number of at least 1, got {value!r}"

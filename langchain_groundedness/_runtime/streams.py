@@ -18,15 +18,15 @@ from langchain_groundedness._runtime.executors import admitted
 __all__ = ["Closing", "StreamingTransform"]
 
 
-class Closing(contextlib.aclosing["_Hidden"]):
+class Closing(contextlib.aclosing["_OwnedStream"]):
     """Closes a stream at the end of a block. The block must be the first to read the stream."""
 
     def __init__(self, stream: AsyncIterator[Any]) -> None:
         """Take a stream that nobody has read yet."""
-        super().__init__(_Hidden(stream))
+        super().__init__(_OwnedStream(stream))
 
 
-class _Hidden(AsyncIterator[Any]):
+class _OwnedStream(AsyncIterator[Any]):
     """A stream that its owner closes, and not the event loop.
 
     At its end the loop closes all async generators at once, and reports those that another one is
@@ -165,8 +165,8 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
                     yield chunk
             await source.stop()
 
-        def begin(given: Any, run_manager: Any, config: Any, **kwargs: Any) -> _Hidden:
-            return _Hidden(run_and_stop(given, run_manager, config, **kwargs))
+        def begin(given: Any, run_manager: Any, config: Any, **kwargs: Any) -> _OwnedStream:
+            return _OwnedStream(run_and_stop(given, run_manager, config, **kwargs))
 
         chunks: Any = self._atransform_stream_with_config(source, begin, config, **kwargs)
         try:
@@ -198,7 +198,7 @@ class _AsyncInput(AsyncIterator[Any]):
     """An async iterator that can be stopped from outside while no item is awaited."""
 
     def __init__(self, pieces: AsyncIterator[Any]) -> None:
-        self._pieces: _Hidden | None = _Hidden(pieces)
+        self._pieces: _OwnedStream | None = _OwnedStream(pieces)
 
     @override
     async def __anext__(self) -> Any:

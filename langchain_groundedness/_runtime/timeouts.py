@@ -154,7 +154,7 @@ def call_with_timeout(seconds: float | None, call: Callable[[], _ResultT]) -> _R
     try:
         return _model_calls.call(seconds, call, "model call")
     except CallTimeoutError as exc:
-        raise ModelTimeoutError(seconds, abandoned=exc.others) from None
+        raise ModelTimeoutError(seconds, still_running=exc.others) from None
 
 
 async def acall_with_timeout(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from langchain_groundedness._runtime.lazy import lazy_names
 
-if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
+if TYPE_CHECKING:  # what `_NAMES_BY_MODULE` says; a test compares them
     from langchain_groundedness.audit.jsonl import JsonlAuditLog as JsonlAuditLog
     from langchain_groundedness.audit.log import AuditLog as AuditLog
     from langchain_groundedness.audit.record import AuditedDocument as AuditedDocument
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
     from langchain_groundedness.audit.sql import AuditPage as AuditPage
     from langchain_groundedness.audit.sql import SQLAuditLog as SQLAuditLog
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "jsonl": "JsonlAuditLog",
     "log": "AuditLog",
     "record": "AuditEntry AuditRecord AuditedDocument Review Versions",
@@ -24,4 +24,4 @@ _HOMES = {
 """The public names, by the module that each is imported from on first use."""
 
 if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES_BY_MODULE)

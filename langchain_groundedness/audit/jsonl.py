@@ -35,7 +35,7 @@ from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = ["JsonlAuditLog"]
 
-_OF_DATABASES = ("query", "waiting", "count", "decide", "export", "upgrade")
+_DATABASE_METHODS = ("query", "waiting", "count", "decide", "export", "upgrade")
 _T = TypeVar("_T")
 
 
@@ -77,7 +77,7 @@ class JsonlAuditLog(AuditLog):
             **options: As for `AuditLog`.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
         """
         need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
@@ -107,7 +107,7 @@ class JsonlAuditLog(AuditLog):
         def __getattr__(self, name: str) -> Any:
             """Point to `SQLAuditLog` for methods that a file does not have."""
             msg = f"{type(self).__name__} has no {name!r}"
-            if name in _OF_DATABASES:
+            if name in _DATABASE_METHODS:
                 msg += ": only SQLAuditLog(url) has it; a file has records(), get(id) and prune()"
             raise AttributeError(msg)
 

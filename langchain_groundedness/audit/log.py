@@ -26,9 +26,9 @@ from langchain_groundedness.exceptions import AuditError, ConfigurationError, Gr
 
 __all__ = ["AuditLog", "AuditLogOptions", "require_age"]
 
-_ROOM_WITHIN = 5.0
+_ROOM_TIMEOUT = 5.0
 
-_AT_EXIT_WITHIN = 10.0
+_EXIT_TIMEOUT = 10.0
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -103,7 +103,7 @@ class AuditLog(ABC):
                 each time, up to 30 seconds.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
         """
         self._redaction = Redaction(content=content, redact=redact, hash_key=hash_key)
         require_one_of("on_store_down", on_store_down, ("spool", "raise"))
@@ -172,7 +172,7 @@ class AuditLog(ABC):
         Raises:
             AuditError: The log is closed; or the store is down, with `on_store_down="raise"`.
         """
-        if not self._took(record):
+        if not self._accepted(record):
             self._offer_beyond_limit(record)
 
     async def arecord(self, record: AuditRecord) -> None:
@@ -184,7 +184,7 @@ class AuditLog(ABC):
         Raises:
             AuditError: As `record`.
         """
-        if not self._took(record):
+        if not self._accepted(record):
             await run_in_executor(None, self._offer_beyond_limit, record)
 
     def confirm(self) -> None:
@@ -259,7 +259,7 @@ class AuditLog(ABC):
             self._queue.close(timeout)
             self.release()
         if not done:
-            raise self._undone()
+            raise self._not_durable()
 
     async def aclose(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in close)
         """Flush and close the store, without blocking the event loop.
@@ -293,7 +293,7 @@ class AuditLog(ABC):
         """Return the log itself: two copies would write to one store."""
         return self
 
-    def _took(self, record: AuditRecord) -> bool:
+    def _accepted(self, record: AuditRecord) -> bool:
         if not isinstance(record, AuditRecord):
             msg = f"record() takes an AuditRecord, got {type(record).__name__}"
             raise AuditError(msg, taken=False)
@@ -304,14 +304,14 @@ class AuditLog(ABC):
         _register_exit()
         taken = self._queue.offer(record)
         if down:
-            raise self._undone(taken=taken)
+            raise self._not_durable(taken=taken)
         return taken
 
     def _offer_beyond_limit(self, record: AuditRecord) -> None:
         if not _in_loop():
             if self._spools_when_full and self._is_spooled(record):
                 return
-            self._queue.wait_for_room(_ROOM_WITHIN)
+            self._queue.wait_for_room(_ROOM_TIMEOUT)
         if not self._queue.offer(record):
             logger.warning("audit: more than max_pending=%d records are waiting", self._max_pending)
             self._queue.offer(record, beyond=True)
@@ -332,10 +332,10 @@ class AuditLog(ABC):
         if flush.ended and flush.durable:
             return True
         if flush.ended or (self._raises and self._queue.failure is not None):
-            raise self._undone()
+            raise self._not_durable()
         return False
 
-    def _undone(self, *, taken: bool = True) -> AuditError:
+    def _not_durable(self, *, taken: bool = True) -> AuditError:
         number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
         lost = "" if taken else "; this record is not among them and was not taken"
@@ -356,7 +356,7 @@ class AuditLog(ABC):
     def _end_with_process(self) -> None:
         try:
             if self._queue.size:
-                self.close(_AT_EXIT_WITHIN)
+                self.close(_EXIT_TIMEOUT)
         except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 

@@ -223,7 +223,7 @@ class AuditRecord(FrozenModel):
             The record.
 
         Raises:
-            AuditError: It is no record, or one of a newer version of this package.
+            AuditError: It is not a record, or it was made by a newer version of this package.
         """
         try:
             data = json.loads(text)
@@ -277,7 +277,7 @@ _DEEPEST = 8
 
 
 def plain_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Copy a mapping as JSON can hold it."""
+    """Copy a mapping in a form that JSON can hold."""
     return {_key(key): _plain(item, _DEEPEST) for key, item in value.items()}
 
 

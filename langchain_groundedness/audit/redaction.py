@@ -125,7 +125,7 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
 
 
 def _with_texts_needed(record: AuditRecord) -> AuditRecord:
-    """Drop texts of documents that nobody will read, and duplicates.
+    """Drop texts of documents that are not needed, and duplicates.
 
     Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without a
     citation; each is kept whole while the limit allows.

@@ -33,7 +33,7 @@ __all__ = ["AuditPage", "SQLAuditLog", "cursor"]
 
 _PAGE = 500
 
-_MOST = 10_000
+_MOST_RECORDS = 10_000
 
 _CHOICES = {
     "decision": get_args(Action),
@@ -41,7 +41,7 @@ _CHOICES = {
     "status": (*get_args(ReviewStatus), "held"),
 }
 
-_WORDS = ("query_class", "risk_tier", "model", "thread_id", "text")
+_TEXT_FILTERS = ("query_class", "risk_tier", "model", "thread_id", "text")
 
 logger = logging.getLogger("langchain_groundedness")
 
@@ -120,7 +120,7 @@ class SQLAuditLog(AuditLog):
                 state folder of the user (`XDG_STATE_HOME`).
 
         Raises:
-            ConfigurationError: An option has a value that cannot work.
+            ConfigurationError: An option has an invalid value.
             MissingDependencyError: The extra `sql` or `postgres` is missing.
         """
         if not isinstance(url, str):
@@ -193,7 +193,7 @@ class SQLAuditLog(AuditLog):
             status: The status of the review; `held` finds decisions that have not taken effect.
             query_class: The class of the question.
             risk_tier: The risk tier.
-            model: The chat model that has judged, or the class of the verifier if none has.
+            model: The chat model that judged, or the class of the verifier if none did.
             run_id: The run, or the outermost run.
             thread_id: LangGraph's thread.
             text: Words that must all occur in the question, the answer, the shown answer or the
@@ -207,14 +207,14 @@ class SQLAuditLog(AuditLog):
             ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
-            msg = f"limit must be a whole number from 1 to {_MOST}, got {limit!r}"
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST_RECORDS:
+            msg = f"limit must be a whole number from 1 to {_MOST_RECORDS}, got {limit!r}"
             raise ConfigurationError(msg)
         where = self._where(**filters)
         page = self._page(where, limit, after, newest_first=newest_first)
         if page.unreadable:
-            told = (self._store.database, len(page.unreadable))
-            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *told)
+            counted = (self._store.database, len(page.unreadable))
+            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *counted)
         return page
 
     def _where(self, **filters: Any) -> Any:
@@ -303,8 +303,8 @@ class SQLAuditLog(AuditLog):
     ) -> AuditRecord:
         """Save a reviewer's decision, unless another one came first.
 
-        A decision is final, but for `undo` while it is held. It is durable at once; a query for
-        `status="decided"` finds it when it takes effect.
+        A decision is final, except that `undo` takes it back while it is held. It is durable at
+        once; a query for `status="decided"` finds it when it takes effect.
 
         Args:
             record_id: The record; it need not be waiting.
@@ -313,7 +313,7 @@ class SQLAuditLog(AuditLog):
             action: `approve`, `edit` or `reject`.
             answer: The reviewer's text, with `edit`.
             note: Why.
-            marks: Ids of claims, and whether the documents support them, as the reviewer says.
+            marks: Ids of claims, and whether the documents support them according to the reviewer.
             hold: Seconds until the decision takes effect.
 
         Returns:
@@ -321,7 +321,7 @@ class SQLAuditLog(AuditLog):
 
         Raises:
             ReviewConflictError: Another reviewer came first, or the record has changed.
-            ConfigurationError: An argument has a value that cannot work.
+            ConfigurationError: An argument has an invalid value.
             AuditError: There is no such record, or the database is down.
         """
         _require_decision(reviewer, action, answer)
@@ -342,7 +342,7 @@ class SQLAuditLog(AuditLog):
             marks=marks,
         )
         kept = self._redaction.review(review)
-        record, written = _known(self._store.decide(record_id, revision, kept))
+        record, written = _require_found(self._store.decide(record_id, revision, kept))
         if not written:
             decided = record.review.status == "decided"
             said = "the record was decided already" if decided else "the record has changed"
@@ -365,7 +365,7 @@ class SQLAuditLog(AuditLog):
             ReviewConflictError: Nobody has decided the record, or the decision was undone.
             AuditError: There is no such record, or the database is down.
         """
-        record, written = _known(self._store.take_effect(record_id))
+        record, written = _require_found(self._store.take_effect(record_id))
         if not written:
             raise _conflict(record, "the record has no decision that could take effect")
         return record
@@ -385,7 +385,7 @@ class SQLAuditLog(AuditLog):
             ReviewConflictError: The decision has taken effect, or the record has changed.
             AuditError: There is no such record, or the database is down.
         """
-        record, written = _known(self._store.undo(record_id, revision, reviewer))
+        record, written = _require_found(self._store.undo(record_id, revision, reviewer))
         if not written:
             said = "nothing was written: the decision can no longer be undone, since it has taken"
             now = f"effect or is another's; the record is at revision {record.revision}"
@@ -465,7 +465,7 @@ def _require_filter(name: str, value: object) -> None:
     """Refuse a filter that can match nothing."""
     if name in _CHOICES:
         require_one_of(name, value, _CHOICES[name])
-    if name in _WORDS and not isinstance(value, str):
+    if name in _TEXT_FILTERS and not isinstance(value, str):
         msg = f"{name} must be a str, got {type(value).__name__}"
         raise ConfigurationError(msg)
     if name in ("since", "until"):
@@ -490,7 +490,7 @@ def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
         raise ConfigurationError(msg)
 
 
-def _known(found: tuple[AuditRecord | None, bool]) -> tuple[AuditRecord, bool]:
+def _require_found(found: tuple[AuditRecord | None, bool]) -> tuple[AuditRecord, bool]:
     """Refuse a record that is not there."""
     record, written = found
     if record is None:

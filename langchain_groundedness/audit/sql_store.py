@@ -23,9 +23,9 @@ __all__ = ["Row", "Store", "conditions", "database_of"]
 
 _BUSY_MS = 10_000
 
-_CONNECT_WITHIN = 5
+_CONNECT_TIMEOUT = 5
 
-_LONGEST = 600
+_LONGEST_INDEXED = 600
 
 _BATCH = 500
 
@@ -36,7 +36,7 @@ _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"
 _EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
-class _Moment(sa.TypeDecorator[datetime]):
+class _UTCDateTime(sa.TypeDecorator[datetime]):
     """A UTC time, also in databases without time zones."""
 
     impl = sa.DateTime(timezone=True)
@@ -57,7 +57,7 @@ records = sa.Table(
     "groundedness_audit",
     sa.MetaData(),
     sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("time", _Moment, nullable=False),
+    sa.Column("time", _UTCDateTime, nullable=False),
     sa.Column("source", sa.Text, nullable=False),
     sa.Column("decision", sa.Text, nullable=False),
     sa.Column("verdict", sa.Text, nullable=False),
@@ -73,7 +73,7 @@ records = sa.Table(
     sa.Column("review_status", sa.Text, nullable=False),
     sa.Column("review_action", sa.Text),
     sa.Column("reviewer", sa.Text),
-    sa.Column("reviewed_at", _Moment),
+    sa.Column("reviewed_at", _UTCDateTime),
     sa.Column("review", sa.Text, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
     sa.Column("searched", sa.Text, nullable=False),
@@ -129,7 +129,7 @@ class Store:
         self._ready = False
         arguments = dict(connect_args or {})
         if database.path is None and "connect_timeout" not in database.url.query:
-            arguments = {"connect_timeout": _CONNECT_WITHIN, **arguments}
+            arguments = {"connect_timeout": _CONNECT_TIMEOUT, **arguments}
         self._engine = sa.create_engine(
             database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
@@ -147,7 +147,7 @@ class Store:
 
     def upgrade(self) -> None:
         """Create the tables, or upgrade them."""
-        with self._reported("be upgraded"):
+        with self._as_audit_errors("be upgraded"):
             self._make_ready()
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
@@ -244,7 +244,7 @@ class Store:
             number = connection.execute(sa.delete(records).where(*where)).rowcount
         if self.database.path is not None:
             with (
-                self._reported("be pruned"),
+                self._as_audit_errors("be pruned"),
                 closing(self._engine.raw_connection()) as raw,
                 closing(raw.cursor()) as cursor,
             ):
@@ -253,14 +253,14 @@ class Store:
 
     @contextmanager
     def _writing(self, what: str = "be written to") -> Iterator[sa.Connection]:
-        with self._reported(what):
+        with self._as_audit_errors(what):
             self._make_ready()
             with self._engine.execution_options(audit_writes=True).begin() as connection:
                 yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with self._reported("be read"):
+        with self._as_audit_errors("be read"):
             self._make_ready()
             with self._engine.connect() as connection:
                 yield connection
@@ -276,7 +276,7 @@ class Store:
         self._ready = True
 
     @contextmanager
-    def _reported(self, what: str) -> Iterator[None]:
+    def _as_audit_errors(self, what: str) -> Iterator[None]:
         """Raise database errors as `AuditError`, without secrets."""
         try:
             yield
@@ -407,7 +407,7 @@ def _clean(text: str | None) -> str | None:
 
     It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
-    return None if text is None else _storable(text[:_LONGEST])
+    return None if text is None else _storable(text[:_LONGEST_INDEXED])
 
 
 def searched(record: AuditRecord) -> str:

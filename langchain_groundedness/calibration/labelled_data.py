@@ -27,8 +27,8 @@ _RIGHT = frozenset({"supported", "right", "true", "approve", "1"})
 _WRONG = frozenset(
     {"unsupported", "contradicted", "unverifiable", "wrong", "false", "edit", "reject", "0"}
 )
-_AT_ONCE = 64
-_GIVEN = "labelled"
+_ROWS_PER_BATCH = 64
+_UNNAMED_VERIFIER = "labelled"
 """Name of a verifier that the file does not name."""
 _LIKELY = 0.5
 
@@ -68,7 +68,7 @@ def samples_of(
 ) -> Iterator[CalibrationSample]:
     """Check the labelled rows that hold no verdict of a verifier."""
     remaining = iter(rows)
-    while some := list(islice(remaining, _AT_ONCE)):
+    while some := list(islice(remaining, _ROWS_PER_BATCH)):
         found: dict[int, tuple[ScoredClaim, ...]] = {}
         for unit in ("claim", "answer"):
             places = [n for n, r in enumerate(some) if r.unit == unit and not r.given]
@@ -116,8 +116,8 @@ def _row(line: str, where: str) -> LabelledRow:
     except ValidationError as exc:
         # Neither input nor context is repeated: they quote the text.
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
-        told = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in faults[:3])
-        msg = f"{where}: {'; '.join(told).replace('Value error, ', '')}"
+        problems = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in faults[:3])
+        msg = f"{where}: {'; '.join(problems).replace('Value error, ', '')}"
         raise ConfigurationError(msg.replace("label: label:", "label:")) from None
     unit: Unit = "claim" if read.claim is not None else "answer"
     group = group_of(read.documents) if read.documents else ""
@@ -162,7 +162,7 @@ _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Number = Annotated[float, Field(strict=True, ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
-class _Given(BaseModel):
+class _GivenVerdict(BaseModel):
     """A verifier's verdict on a claim."""
 
     support_probability: Annotated[_Number, Field(ge=0.0)] | None = None
@@ -174,10 +174,10 @@ class _Given(BaseModel):
             return None
         is_likely = (self.support_probability or 0.0) >= _LIKELY
         verdict = self.verdict or ("supported" if is_likely else "unverifiable")
-        return ScoredClaim(verdict, self.support_probability, self.verifier or _GIVEN)
+        return ScoredClaim(verdict, self.support_probability, self.verifier or _UNNAMED_VERIFIER)
 
 
-class _GivenOfAnswer(_Given):
+class _GivenClaimVerdict(_GivenVerdict):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.scored() is None:
@@ -186,7 +186,7 @@ class _GivenOfAnswer(_Given):
         return self
 
 
-class _LabelledLine(_Given):
+class _LabelledLine(_GivenVerdict):
     """One line of the file."""
 
     claim: _Text | None = None
@@ -194,7 +194,7 @@ class _LabelledLine(_Given):
     documents: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
     label: Annotated[bool, BeforeValidator(read_label)]
     question: _Text | None = None
-    claims: tuple[_GivenOfAnswer, ...] | None = None
+    claims: tuple[_GivenClaimVerdict, ...] | None = None
     retrieval_score: _Number | None = None
     group: str | int | float | None = None
 

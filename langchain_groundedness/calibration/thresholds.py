@@ -112,7 +112,7 @@ class Calibration(CheckedOptions):
         """Read a calibration from a file.
 
         Args:
-            path: What `save` has written.
+            path: A file that `save` wrote.
 
         Returns:
             The calibration.
@@ -158,7 +158,7 @@ class Calibration(CheckedOptions):
 
         Args:
             **options: Options of `GroundednessRunnable`. `trust_threshold` wins over that of the
-                calibration; `policy` gets a rule more, if `review` was chosen.
+                calibration; `policy` gets one more rule if `review` was chosen.
 
         Returns:
             The checker.
@@ -261,7 +261,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         The calibration.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or no threshold can be chosen;
+        ConfigurationError: An option has an invalid value, or no threshold can be chosen;
             the message says how many more samples are needed.
     """
     target = target_of(precision, recall)
@@ -706,8 +706,8 @@ def reliability_plot(reliability: Reliability) -> Plot:
     above.ideal()
     for each in reliability.bins:
         above.whisker(each.mean, *each.interval, "e")
-        told = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
-        above.dot(each.mean, each.right, "e", told)
+        tooltip = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
+        above.dot(each.mean, each.right, "e", tooltip)
     return above
 
 

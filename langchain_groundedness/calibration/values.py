@@ -79,9 +79,9 @@ class ThresholdChoice(CheckedOptions):
     groups: Whole
     """How many are independent of each other."""
     before: ThresholdFigures
-    """With the thresholds that were in force when the samples were checked."""
+    """With the thresholds that applied when the samples were checked."""
     fitted: ThresholdFigures
-    """On the samples that the threshold was chosen on: too good."""
+    """On the samples that the threshold was chosen on: too optimistic."""
     expected: ThresholdFigures
     """Cross-validated: on samples that the threshold was not chosen on."""
 
@@ -114,7 +114,7 @@ class Reliability(CheckedOptions):
 
 @dataclass(frozen=True, slots=True)
 class ScoredClaim:
-    """What a verifier has said about a claim, without its text."""
+    """A verifier's result for a claim, without the claim's text."""
 
     verdict: VerdictLabel
     probability: float | None = None
@@ -128,7 +128,7 @@ class ScoredClaim:
 
     @classmethod
     def of(cls, verdict: ClaimVerdict) -> Self:
-        """Take what counts from a verdict.
+        """Make one from a verdict.
 
         Args:
             verdict: The verdict.
@@ -157,8 +157,8 @@ class CalibrationSample:
     retrieval_score: float | None = None
     """How close the best document is to the question, if that was measured."""
     group: str = ""
-    """Samples of one group are no independent evidence, such as claims on the same documents. An
-    empty one stands alone."""
+    """Samples of one group, such as claims on the same documents, are not independent. A sample
+    without a group is independent of all others."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -181,7 +181,7 @@ class CalibrationSample:
 
     @classmethod
     def of_record(cls, record: AuditRecord) -> Self | None:
-        """Take what a reviewer has said about an answer.
+        """Make a sample from a reviewer's decision about an answer.
 
         Args:
             record: An audit record; its texts are not needed.
@@ -202,7 +202,7 @@ class CalibrationSample:
 
     @classmethod
     def of_marks(cls, record: AuditRecord) -> list[Self]:
-        """Take what a reviewer has said about single claims.
+        """Make samples from a reviewer's marks of single claims.
 
         Args:
             record: An audit record; its texts are not needed.

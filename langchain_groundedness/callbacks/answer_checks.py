@@ -31,7 +31,7 @@ from langchain_groundedness.callbacks.run_tracker import (
 from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
-from langchain_groundedness.exceptions import AuditError, told
+from langchain_groundedness.exceptions import AuditError, describe_error
 from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
@@ -139,7 +139,7 @@ class AnswerChecks:
             await _detached(self._adeliver(ended, result, self._pending(ended)))
 
     def _check(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
+        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
         try:
             source = self._read(ended)
             text = self._partial_answer(ended, source)
@@ -156,7 +156,7 @@ class AnswerChecks:
         self._deliver(ended, result, pending)
 
     async def _acheck(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _Report(ended.root.run_id), None
+        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
         try:
             source = self._read(ended)
             text = await run_in_executor(None, self._partial_answer, ended, source)
@@ -271,7 +271,7 @@ def _config(root: Root) -> RunnableConfig:
     }
 
 
-class _Report:
+class _ResultBuilder:
     """Accumulates the result of one run."""
 
     def __init__(self, run_id: UUID) -> None:
@@ -311,7 +311,7 @@ class _Report:
         self, error: Exception, source: CheckInput | None, policy: DecisionPolicy
     ) -> GroundednessResult:
         """Return the result of a failed check."""
-        reason = f"the check failed ({told(error)})"
+        reason = f"the check failed ({describe_error(error)})"
         logger.warning("run %s is unchecked: %s", self.run_id, reason)
         return without_check(source or CheckInput(answer=""), reason, policy)
 

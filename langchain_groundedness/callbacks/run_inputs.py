@@ -30,14 +30,14 @@ __all__ = ["Path", "RunInputs", "answer_of"]
 Path: TypeAlias = tuple[UUID, ...]
 
 _BEGINNING = 200
-"""Length of the beginning that shows that a longer document stands in a text, cut short."""
+"""Length of the beginning by which a document is recognised in a text that cuts it short."""
 
 _LABEL_WORDS = 8
 """Most words of the labels that prompts put beside documents; longer texts are evidence."""
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _FoundDocuments:
     """Documents of one retriever or tool."""
 
     path: Path
@@ -51,7 +51,7 @@ class _Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Writer:
+class _WriterRun:
     """A run that wrote a text: a model, or a step that calls one unseen."""
 
     path: Path
@@ -83,16 +83,16 @@ class RunInputs:
         self.question: str | None = None
         """The first question seen."""
         self._reader = reader or InputReader()
-        self._found: list[_Found] = []
+        self._found: list[_FoundDocuments] = []
         self._calls: set[str] = set()
         self._labels: dict[Any, Any] = {}
         self._root: UUID | None = None
         self._time = 0
         self._inputs: dict[UUID, Any] = {}
         self._prompts: dict[UUID, Any] = {}
-        self._models: dict[UUID, _Writer] = {}
-        self._writers: dict[str, _Writer] = {}
-        self._last: _Writer | None = None
+        self._models: dict[UUID, _WriterRun] = {}
+        self._writers: dict[str, _WriterRun] = {}
+        self._last: _WriterRun | None = None
         self._around_writers: set[UUID] = set()
         self._generating: set[UUID] = set()
 
@@ -106,7 +106,7 @@ class RunInputs:
 
     def begin_model(self, path: Path, shown: object) -> None:
         """Remember what a model that may answer was shown, and when."""
-        self._models[path[-1]] = _Writer(path=path, time=self._now(), shown=shown)
+        self._models[path[-1]] = _WriterRun(path=path, time=self._now(), shown=shown)
 
     def begin_generating(self, path: Path) -> None:
         """Note that a model writes inside the tools of a path."""
@@ -124,7 +124,7 @@ class RunInputs:
             self._writers[text] = self._last = model
             self._around_writers |= set(path)
         elif text and text not in self._writers:
-            self._writers[text] = _Writer(path=path, time=self._now())
+            self._writers[text] = _WriterRun(path=path, time=self._now())
             self._around_writers |= set(path)
         if run_id != self._root and run_id not in self._around_writers:
             self._inputs.pop(run_id, None)
@@ -155,13 +155,13 @@ class RunInputs:
     def take_retrieved(self, documents: Sequence[Document], path: Path, tool: UUID | None) -> None:
         """Add the documents of an outermost retriever."""
         self._found.append(
-            _Found(path=path, time=self._now(), documents=tuple(documents), tool=tool)
+            _FoundDocuments(path=path, time=self._now(), documents=tuple(documents), tool=tool)
         )
 
     def take_tool_output(
         self, output: object, path: Path, tool: UUID, name: str | None = None
     ) -> None:
-        """Add the output of a tool, in place of what was found inside it."""
+        """Add the output of a tool; it replaces what was found inside the tool."""
         message = _as_message(output, name)
         if message is None:
             return
@@ -172,7 +172,7 @@ class RunInputs:
             return
         documents = tuple(tool_documents([message], trust_generated=True))
         is_text = not any(tool_documents([generated(message)]))
-        found = _Found(
+        found = _FoundDocuments(
             path=path,
             time=self._now(),
             documents=documents,
@@ -227,7 +227,7 @@ class RunInputs:
         return whole.labelled(read.labels).labelled(self._labels)
 
     def _evidence(
-        self, writer: _Writer | None, messages: Sequence[BaseMessage], output: object = None
+        self, writer: _WriterRun | None, messages: Sequence[BaseMessage], output: object = None
     ) -> tuple[tuple[Document, ...], EvidenceSource]:
         """Find the documents that a writer was shown or, failing that, may have read."""
         answering = _answering_call(messages) if output is not None else None
@@ -257,13 +257,13 @@ class RunInputs:
         given = self._inputs.get(self._root) if self._root else None
         return _read_inputs(self._reader, given).documents, "prompt"
 
-    def _before(self, writer: _Writer | None) -> list[_Found]:
+    def _before(self, writer: _WriterRun | None) -> list[_FoundDocuments]:
         """Return what was found before a run wrote, and may be trusted."""
         trusts = self._reader.trust_generated
         found = (each for each in self._found if trusts or not each.generated)
         return [each for each in found if writer is None or each.time < writer.time]
 
-    def _prompt_documents(self, writer: _Writer | None) -> tuple[Document, ...]:
+    def _prompt_documents(self, writer: _WriterRun | None) -> tuple[Document, ...]:
         """Return the documents in the inputs of the nearest run that was given any."""
         for run_id in reversed(writer.path if writer else ()):
             given = (self._prompts.get(run_id), self._own_inputs(run_id))
@@ -272,8 +272,8 @@ class RunInputs:
                     return documents
         return ()
 
-    def _known(self, writer: _Writer | None) -> list[Document]:
-        """Return all documents that may stand in a text that a writer was given."""
+    def _known(self, writer: _WriterRun | None) -> list[Document]:
+        """Return all documents that a text given to a writer may contain."""
         given = [self._inputs.get(run_id) for run_id in (writer.path if writer else ())]
         whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
         known = [d for each in self._before(writer) for d in each.documents]
@@ -375,7 +375,7 @@ def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
     return last.tool_call_id if isinstance(last, ToolMessage) else None
 
 
-def _retrieved(found: _Found) -> bool:
+def _retrieved(found: _FoundDocuments) -> bool:
     return not all("tool_call_id" in document.metadata for document in found.documents)
 
 
@@ -385,7 +385,7 @@ def _is_plain(document: Document) -> bool:
 
 
 def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
-    """Replace texts by the documents that stand in them, and what else they say."""
+    """Replace texts by the documents that they contain, and the rest of the texts."""
     traced: list[Document] = []
     for document in given:
         seen, rest = _standing_in(document.page_content, known) if _is_plain(document) else ((), "")
@@ -399,7 +399,7 @@ def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Docum
 
 
 def _standing_in(text: str, documents: Sequence[Document]) -> tuple[Sequence[Document], str]:
-    """Return the documents that stand in a text, whole or cut short, and the rest of the text."""
+    """Return the documents that a text contains, whole or cut short, and the rest of the text."""
     whole = rest = " ".join(text.split())
     bodies = {place: " ".join(d.page_content.split()) for place, d in enumerate(documents)}
     seen = {place for place, body in bodies.items() if body and body in whole}

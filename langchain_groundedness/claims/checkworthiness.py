@@ -26,7 +26,7 @@ _CONTRACTIONS = {
     "n't": " not", "'m": " am", "'re": " are", "'ll": " will", "'ve": " have", "'d": " would",
 }  # fmt: skip
 
-_OF_CLAUSES = 0.3
+_CLAUSE_WEIGHT = 0.3
 """Share of the clause that says most."""
 SHRINKAGE = 6
 """Added to the number of words in a mean: one word alone says little."""
@@ -54,7 +54,7 @@ class CheckworthinessModel(NamedTuple):
         """Score a sentence by itself and by its least conversational clause."""
         whole = self._score(text)
         least = min(map(self._score, clauses(text)), default=whole)
-        return whole + _OF_CLAUSES * min(least - whole, 0.0)
+        return whole + _CLAUSE_WEIGHT * min(least - whole, 0.0)
 
     def _score(self, text: str) -> float:
         words = words_of(text)

@@ -75,7 +75,7 @@ class StatementReader:
     def certain(self) -> int:
         """End of the text whose statements are final."""
         scanner, block = self._scanner, self._scanner.open
-        ends = [scanner.settled]
+        ends = [scanner.final_end]
         if block is not None:
             ends = [block.end if block.kind == "code" else block.start]
             ends = [self._scan.start] if self._scan and block.kind in _PROSE else ends

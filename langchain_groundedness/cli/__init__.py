@@ -18,7 +18,7 @@ COMMANDS = {
     "Check answers": {
         "demo": "Watch a scripted answer being checked, claim by claim.",
         "check": "Check an answer claim by claim against its documents.",
-        "serve": "Ask documents in the browser, with each claim checked.",
+        "serve": "Ask about documents in the browser, with each claim checked.",
     },
     "Evaluate data sets": {
         "evaluate": "Score every row of a data set.",

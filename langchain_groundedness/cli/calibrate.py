@@ -69,11 +69,15 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     ] = None,
     precision: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Share of what passes that must be right, 0 to 1."),
+        typer.Option(
+            metavar="NUMBER", help="Required share of right samples among those that pass, 0 to 1."
+        ),
     ] = None,
     recall: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Share of what is right that must pass, 0 to 1."),
+        typer.Option(
+            metavar="NUMBER", help="Required share of passing samples among the right ones, 0 to 1."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE.json", help="Where to write the thresholds.")

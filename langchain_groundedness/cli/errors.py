@@ -72,7 +72,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def require_json_lines(path: Path, option: str) -> None:
-    """Refuse a file name whose ending says that it holds something else than JSON lines."""
+    """Refuse a file name whose suffix is that of another format than JSON lines."""
     if path.suffix.lower() in _OTHER_KINDS:
         msg = f"{option} {path}: the file will hold JSON lines; name it {path.stem}.jsonl"
         raise CommandError(msg)

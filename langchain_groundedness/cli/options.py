@@ -78,7 +78,7 @@ VerifierName: TypeAlias = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="Verifier that judges in place of the model: embedded, or a public model such as hhem "
+        help="Verifier that judges instead of the model: embedded, or a public model such as hhem "
         "(extra transformers). An unknown name lists them all.",
     ),
 ]

@@ -45,7 +45,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     port: Port = 8322,
     as_json: AsJson = False,
 ) -> None:
-    """Ask documents in the browser, with each claim checked.
+    """Ask about documents in the browser, with each claim checked.
 
     \b
     Examples:
@@ -76,7 +76,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
             "verifier": verifier,
             "question": QUESTION if folder is None else "",
         }
-        app = live.make_live_app(chain.pipe(guard), about=about, told=one_line)
+        app = live.make_live_app(chain.pipe(guard), about=about, describe=one_line)
         taken = server.listen("127.0.0.1", port)
         address = server.address_of("127.0.0.1", taken)
         if as_json:

@@ -62,8 +62,8 @@ _CLOSES_SENTENCE = re.compile(
 )
 
 Span: TypeAlias = tuple[int, int]
-_Placed: TypeAlias = tuple[ClaimVerdict, Span]
-_Found: TypeAlias = tuple[list[Edit], list[_Placed]]
+_LocatedVerdict: TypeAlias = tuple[ClaimVerdict, Span]
+_EditsAndRest: TypeAlias = tuple[list[Edit], list[_LocatedVerdict]]
 
 
 class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
@@ -98,8 +98,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     timeout: Seconds = DEFAULT_TIMEOUT
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
     fallback: Literal["quote", "strip"] = "quote"
-    """What becomes of a contradicted statement if no correction of it passes its check: `quote`
-    puts the evidence sentence in its place, `strip` removes it."""
+    """What happens to a contradicted statement if no correction of it passes its check: `quote`
+    replaces it by the evidence sentence, `strip` removes it."""
 
     @field_validator("marker")
     @classmethod
@@ -114,11 +114,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    def _plan(self, task: CorrectionTask) -> _Found:
+    def _plan(self, task: CorrectionTask) -> _EditsAndRest:
         """Return the edits that need no model, and the statements that do."""
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
-        unlocated: list[_Placed] = []
+        unlocated: list[_LocatedVerdict] = []
         for verdict, span in spans:
             if _action(task, verdict) == "strip":
                 edits += filter(None, [_strip(task, verdict, span, spans)])
@@ -144,7 +144,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         """
         spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
         edits: list[Edit] = []
-        left: list[_Placed] = []
+        left: list[_LocatedVerdict] = []
         for verdict in verdicts:
             if (span := _span(verdict, task.answer)) is None:
                 continue
@@ -185,7 +185,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
     def _rewritten(
-        self, task: CorrectionTask, unlocated: Sequence[_Placed]
+        self, task: CorrectionTask, unlocated: Sequence[_LocatedVerdict]
     ) -> Flow[dict[str, str]]:
         """Rewrite the statements without a differing part with the model."""
         quotes = dict.fromkeys(c.quote for verdict, _ in unlocated for c in verdict.citations)
@@ -246,7 +246,7 @@ def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
 
 
 def _strip(
-    task: CorrectionTask, verdict: ClaimVerdict, span: Span, spans: Sequence[_Placed]
+    task: CorrectionTask, verdict: ClaimVerdict, span: Span, spans: Sequence[_LocatedVerdict]
 ) -> Edit | None:
     """Remove a claim; from a sentence shared with another claim, only its own part."""
     # Text that a remaining claim also uses is not removed.
@@ -276,7 +276,9 @@ def _strip(
     return make_edit(task.answer, name, start, end, replacement, correction=replacement)
 
 
-def _other_half(task: CorrectionTask, span: Span, spans: Sequence[_Placed]) -> ClaimVerdict | None:
+def _other_half(
+    task: CorrectionTask, span: Span, spans: Sequence[_LocatedVerdict]
+) -> ClaimVerdict | None:
     """Find the other claim of a sentence that was split in two."""
     for other, theirs in spans:
         if 0 < max(span[0] - theirs[1], theirs[0] - span[1]) <= _LONGEST_JOIN:

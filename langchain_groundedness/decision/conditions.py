@@ -141,7 +141,7 @@ class DecisionContext:
     complete: bool = True
     """Whether all claims are there, with their verdicts."""
     labelled: bool = True
-    """Whether what is not known about the question stays unknown."""
+    """Whether labels of the question that are unknown now stay unknown."""
 
     @classmethod
     def after_failure(
@@ -187,7 +187,7 @@ class DecisionContext:
 
 
 class Range(PolicyPart):
-    """Where a number has to lie. One that is not known lies nowhere, unless `unknown` is set.
+    """Bounds of a number. An unknown number is outside them, unless `unknown` is set.
 
     Example:
         >>> Range(below=0.5).has(0.4), Range(below=0.5).has(None)
@@ -197,7 +197,7 @@ class Range(PolicyPart):
     at_least: Number | None = None
     below: Number | None = None
     unknown: Flag = False
-    """Whether the condition also holds where the number is not known."""
+    """Whether the condition also holds if the number is not known."""
 
     @model_validator(mode="after")
     def _leaves_room(self) -> Self:
@@ -240,7 +240,7 @@ def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
 
 
 def require_bounds(value: object) -> object:
-    """Refuse a number where its bounds are wanted, and say how they are written."""
+    """Refuse a bare number where bounds are expected, and show how to write them."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         msg = f"Input should be a mapping, such as {{at_least: {value}}}, not a number alone"
         raise ValueError(msg)  # noqa: TRY004  (pydantic reports a ValueError)
@@ -253,7 +253,7 @@ def limited_to(low: float, high: float) -> "Callable[[Range], Range]":
     def check(given: "Range") -> "Range":
         for name, bound in (("at_least", given.at_least), ("below", given.below)):
             if bound is not None and not low <= bound <= high:
-                msg = f"{name} must lie from {low:g} to {high:g}, got {bound:g}"
+                msg = f"{name} must be from {low:g} to {high:g}, got {bound:g}"
                 raise ValueError(msg)
         return given
 
@@ -301,7 +301,7 @@ Verdicts = Annotated[tuple[AnswerVerdict, ...], Field(min_length=1), BeforeValid
 
 
 class Conditions(PolicyPart):
-    """What must hold for a rule to hold: all of it. Without a condition, the rule always holds.
+    """The conditions of a rule, all of which must hold. A rule without conditions always applies.
 
     Example:
         >>> Conditions(query_class="sensitive", contradicted={"at_least": 1}).query_class
@@ -325,8 +325,8 @@ class Conditions(PolicyPart):
     highest_unsupported_probability: Portion | None = None
     """The highest one of a contradicted or unverifiable claim; the same holds for it."""
     query_class: Labels | None = None
-    """The query class is one of these, in upper or lower case; `None` in the list stands for one
-    that is not known."""
+    """The query class is one of these, in upper or lower case; `None` in the list means an unknown
+    one."""
     risk_tier: Labels | None = None
     """The same for the risk tier."""
     retrieval_score: Cosine | None = None
@@ -348,7 +348,7 @@ class Conditions(PolicyPart):
             yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
         if self.trust_score is not None:
             holds = holds_for_score(self.trust_score, given)
-            yield Truth(holds, _said("the trust score", given.trust_score))
+            yield Truth(holds, _in_words("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
@@ -364,7 +364,7 @@ class Conditions(PolicyPart):
             score = given.retrieval_score
             fits = self.retrieval_score.has(score)
             holds = given.about_question(so=fits, known=score is not None)
-            yield Truth(holds, _said("the retrieval score", score))
+            yield Truth(holds, _in_words("the retrieval score", score))
 
     def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
@@ -372,11 +372,11 @@ class Conditions(PolicyPart):
         others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
             lowest = min((p for p in supported if p is not None), default=None)
-            words = _said("the lowest probability of a supported claim", lowest)
+            words = _in_words("the lowest probability of a supported claim", lowest)
             yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
             highest = max((p for p in others if p is not None), default=None)
-            words = _said("the highest probability of an unsupported claim", highest)
+            words = _in_words("the highest probability of an unsupported claim", highest)
             yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
@@ -445,7 +445,7 @@ def _folded(label: str | None) -> str | None:
     return None if label is None else label.strip().casefold()
 
 
-def _said(name: str, number: float | None) -> str:
+def _in_words(name: str, number: float | None) -> str:
     return f"{name} is not known" if number is None else f"{name} is {number:.2f}"
 
 

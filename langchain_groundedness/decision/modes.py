@@ -1,4 +1,4 @@
-"""What becomes of an answer in each mode, by what was found: one table for all entry points."""
+"""What happens to an answer in each mode, by what was found: one table for all entry points."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
@@ -15,7 +15,7 @@ Effect: TypeAlias = Literal[
     "keep", "correct", "remove", "ask the model", "after_retries", "withhold", "ask a person",
     "as the policy decides",
 ]  # fmt: skip
-"""What becomes of the claim (`keep`, `correct`, `remove`), or of the whole answer."""
+"""What happens to the claim (`keep`, `correct`, `remove`), or to the whole answer."""
 
 _FINDINGS: tuple[Finding, ...] = get_args(Finding)
 
@@ -32,8 +32,8 @@ MODES: Mapping[str, Mapping[Finding, Effect]] = {
     "review": _always("ask a person"),
     "policy": _always("as the policy decides"),
 }
-"""By mode and finding. A claim of which no correction is supported is removed, or the evidence
-stands in its place."""
+"""By mode and finding. A claim without a supported correction is replaced by the evidence, or
+removed."""
 
 
 def effect_on(verdict: ClaimVerdict, mode: str) -> Effect | None:

@@ -142,7 +142,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
     @classmethod
     def balanced(cls) -> Self:
-        """Make a policy that blocks what is wrong, and asks a person where much depends on it.
+        """Make a policy that blocks what is wrong, and asks a person where the stakes are high.
 
         Returns:
             A policy that blocks contradicted claims; that sends to review what could not be
@@ -164,7 +164,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         """Make a policy that never blocks and never sends to review, for a trial run.
 
         Args:
-            policy: What would be in force; by default `DecisionPolicy.balanced()`.
+            policy: The policy to try; by default `DecisionPolicy.balanced()`.
 
         Returns:
             A policy that flags instead; its reasons say what the other would have done.
@@ -206,7 +206,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             The policy.
 
         Raises:
-            ConfigurationError: It is none; the message names what is wrong by its path.
+            ConfigurationError: It is not a policy; the message names what is wrong by its path.
 
         Example:
             >>> policy = DecisionPolicy.from_yaml('''
@@ -223,7 +223,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a policy from JSON, such as `model_dump_json()` gives.
+        """Read a policy from JSON, such as the output of `model_dump_json()`.
 
         Args:
             text: An object with the fields of this class.
@@ -232,7 +232,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             The policy.
 
         Raises:
-            ConfigurationError: It is none; the message names what is wrong by its path.
+            ConfigurationError: It is not a policy; the message names what is wrong by its path.
         """
         return made_from_text(cls, text, form="json", name="policy")
 
@@ -276,9 +276,9 @@ class DecisionPolicy(CheckedOptions, Serializable):
             answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
             trust_threshold: Least share that is enough, 0 to 1.
-            query_class: Of which class the question is, if that is known.
-            risk_tier: How much depends on the answer, if that is known.
-            retrieval_score: How close the best document is to the question, if that is known.
+            query_class: Class of the question, if known.
+            risk_tier: Risk tier of the answer, if known.
+            retrieval_score: How close the best document is to the question, if known.
 
         Returns:
             The most severe action that a finding or a rule asks for, but at most `at_most`, with
@@ -300,7 +300,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         """Decide on one answer, as `decide` does.
 
         Args:
-            given: What is known about it when it is whole.
+            given: What is known about the complete answer.
 
         Returns:
             The decision.
@@ -384,8 +384,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
         for name, made, words in _findings(given):
             counts = made.unless(excused.get(name, Holds.NO))
             if made is Holds.YES and counts is Holds.NO:
-                told = f"{words} (excused by rule {by[name]})"
-                yield _Effect("pass", Holds.NO, told, excused=True)
+                why = f"{words} (excused by rule {by[name]})"
+                yield _Effect("pass", Holds.NO, why, excused=True)
             else:
                 yield _Effect(getattr(self, name), counts, words)
 

@@ -69,9 +69,9 @@ def made_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name
             return make(**data)
         except ConfigurationError as exc:
             faults = list(_innermost(exc.faults))
-    told = [_told(data, fault) for fault in faults[:_MOST_FAULTS]]
-    more = len(faults) - len(told)
-    msg = f"{name}: {'; '.join(told)}{f'; and {more} more' if more else ''}"
+    shown = [_describe_fault(data, fault) for fault in faults[:_MOST_FAULTS]]
+    more = len(faults) - len(shown)
+    msg = f"{name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}"
     raise ConfigurationError(msg)
 
 
@@ -153,7 +153,7 @@ def _innermost(faults: Sequence[OptionFault]) -> Iterator[OptionFault]:
             yield fault
 
 
-def _told(data: dict[str, Any], fault: OptionFault) -> str:
+def _describe_fault(data: dict[str, Any], fault: OptionFault) -> str:
     path, came = _at(data, fault.path)
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     problem = re.sub(r"valid dictionary.*", "mapping", fault.problem)

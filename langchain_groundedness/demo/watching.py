@@ -24,7 +24,9 @@ model is scripted: it always gives the same answer, with two errors and one inve
 it. The check behind it is real: the embedded verifier, offline, without a key.
 """
 _CODE = "build_chain().pipe(GroundednessRunnable(on_contradicted='correct')).stream(QUESTION)"
-_NEXT = "Next: langchain-groundedness serve asks documents of your own, in the browser."
+_NEXT = (
+    "Next: langchain-groundedness serve answers questions about your own documents, in the browser."
+)
 _DELAY = 0.008
 """Seconds between two characters of the answer, for people to read along."""
 

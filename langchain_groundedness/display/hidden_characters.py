@@ -1,4 +1,4 @@
-"""Characters that nobody sees, shown by name on pages and read back from edited text.
+"""Invisible characters, shown by name on pages and read back from edited text.
 
 Their own module because a terminal needs texts of equal length (`terminal.printable`).
 """
@@ -51,12 +51,12 @@ _CONTROLS = {
 
 
 def named(text: str) -> str:
-    """Show characters that nobody sees, or that reorder others, by their names."""
+    """Show invisible characters, and those that reorder others, by their names."""
     return _HIDDEN.sub(_shown, text)
 
 
 def hidden_in(text: str) -> dict[str, str]:
-    """Return what `named` shows in place of characters of a text."""
+    """Return what `named` shows instead of characters of a text."""
     found = {each[0]: _shown(each) for each in _HIDDEN.finditer(text)}
     return {char: shown for char, shown in found.items() if shown != char}
 
@@ -73,7 +73,7 @@ def editable(text: str) -> str:
 
 
 def edited(text: str) -> str:
-    """Put characters in place of their names, as `editable` writes them."""
+    """Replace names, as `editable` writes them, by their characters."""
     return _NAME.sub(lambda found: _char(found) or found[0], text)
 
 

@@ -40,7 +40,7 @@ def tag(name: str, *children: str, **attributes: object) -> Html:
     return Html(f"<{name}{written}>{inner}</{name}>")
 
 
-class _Look(NamedTuple):
+class _VerdictStyle(NamedTuple):
     """Colours for light and dark themes; the text keeps the notebook's colour."""
 
     tint: str
@@ -48,11 +48,11 @@ class _Look(NamedTuple):
     kind: str
 
 
-_LOOKS: dict[VerdictLabel, _Look] = {
-    "supported": _Look("rgba(46,160,67,.2)", "#2b9348", "solid"),
-    "contradicted": _Look("rgba(218,54,68,.22)", "#d1434f", "wavy"),
-    "unverifiable": _Look("rgba(210,153,34,.22)", "#b07d12", "dashed"),
-    "unchecked": _Look("rgba(137,87,229,.22)", "#8f6fd6", "dotted"),
+_VERDICT_STYLES: dict[VerdictLabel, _VerdictStyle] = {
+    "supported": _VerdictStyle("rgba(46,160,67,.2)", "#2b9348", "solid"),
+    "contradicted": _VerdictStyle("rgba(218,54,68,.22)", "#d1434f", "wavy"),
+    "unverifiable": _VerdictStyle("rgba(210,153,34,.22)", "#b07d12", "dashed"),
+    "unchecked": _VerdictStyle("rgba(137,87,229,.22)", "#8f6fd6", "dotted"),
 }
 
 
@@ -96,9 +96,9 @@ def _answer(result: GroundednessResult) -> Iterator[Html]:
 def _piece(piece: MarkedPiece) -> Html:
     if piece.verdict is None:
         return tag("span", piece.text)
-    look = _LOOKS[piece.verdict]
-    line = f"text-decoration:underline {look.kind} {look.line} 2px;text-underline-offset:.2em"
-    style = f"background:{look.tint};color:inherit;{line}"
+    colours = _VERDICT_STYLES[piece.verdict]
+    line = f"text-decoration:underline {colours.kind} {colours.line} 2px;text-underline-offset:.2em"
+    style = f"background:{colours.tint};color:inherit;{line}"
     return tag("mark", piece.text, style=style, title=piece.verdict)
 
 
@@ -110,13 +110,17 @@ def _claims(result: GroundednessResult) -> Html:
 
 
 def _claim(number: int, found: ClaimVerdict) -> Html:
-    look = _LOOKS[found.verdict]
+    colours = _VERDICT_STYLES[found.verdict]
     probability = found.support_probability
     notes = [found.reason or "", found.explanation]
     if found.correction:
         notes.append(f"{correction_words(found)}: {found.correction}")
     cells = (
-        tag("td", str(number), style=f"{CELL};border-left:4px solid {look.line};padding-left:.5em"),
+        tag(
+            "td",
+            str(number),
+            style=f"{CELL};border-left:4px solid {colours.line};padding-left:.5em",
+        ),
         tag("td", f"{SIGNS[found.verdict]} {found.verdict}", style=f"{CELL};white-space:nowrap"),
         tag("td", found.claim.text, *map(_note, filter(None, notes)), style=CELL, dir="auto"),
         tag("td", "" if probability is None else f"{probability:.0%}", style=CELL),

@@ -44,12 +44,12 @@ class Plot:
     height: int = 300
     _body: list[str] = field(default_factory=list)
 
-    def bar(self, x: float, wide: float, low: float, high: float, kind: str, told: str) -> None:  # noqa: PLR0913, PLR0917  (a box has four sides)
+    def bar(self, x: float, wide: float, low: float, high: float, kind: str, tooltip: str) -> None:  # noqa: PLR0913, PLR0917  (a box has four sides)
         """Draw a bar."""
         left, right, top, bottom = self._x(x), self._x(x + wide), self._y(high), self._y(low)
         self._body.append(
             f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
-            f'height="{max(bottom - top, 0):.1f}"><title>{escape(told)}</title></rect>'
+            f'height="{max(bottom - top, 0):.1f}"><title>{escape(tooltip)}</title></rect>'
         )
 
     def line(self, points: Sequence[tuple[float, float]], kind: str) -> None:
@@ -60,11 +60,11 @@ class Plot:
         path = " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in points)
         self._body.append(f'<polyline class="{kind} open" points="{path}"/>')
 
-    def dot(self, x: float, y: float, kind: str, told: str) -> None:
+    def dot(self, x: float, y: float, kind: str, tooltip: str) -> None:
         """Draw a dot."""
         self._body.append(
             f'<circle class="{kind}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" r="3.5">'
-            f"<title>{escape(told)}</title></circle>"
+            f"<title>{escape(tooltip)}</title></circle>"
         )
 
     def whisker(self, x: float, low: float, high: float, kind: str) -> None:

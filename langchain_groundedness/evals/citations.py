@@ -124,7 +124,7 @@ class CitationEvaluator(ClaimEvaluator):
             if found.is_open(target, each)
         ]
         found.verdicts.update((yield from self._verdicts(alone, row)))
-        details, comment = _told(
+        details, comment = _details_and_comment(
             found, dict.fromkeys(target for each in placed for target in each.targets(index))
         )
         source = CheckInput(question=row.question, answer=answer, documents=documents)
@@ -202,7 +202,9 @@ class _CitationVerdicts(NamedTuple):
         return True if "supported" in labels else None if "unchecked" in labels else False
 
 
-def _told(found: _CitationVerdicts, targets: Iterable[CitedTarget]) -> tuple[dict[str, Any], str]:
+def _details_and_comment(
+    found: _CitationVerdicts, targets: Iterable[CitedTarget]
+) -> tuple[dict[str, Any], str]:
     """Write the details and the comment of a score."""
     claims = [
         {

@@ -262,11 +262,11 @@ def _not_supported(claim: Claim) -> ClaimVerdict:
 class FaithfulnessEvaluator(ClaimEvaluator):
     """Share of the claims of an answer that its documents support.
 
-    Score: supported / (supported + contradicted + unverifiable). An answer of which any claim
-    could not be checked fails, with its finished verdicts in `RowScore.result`; one that claims
-    nothing ("I don't know") is skipped. Where nothing was retrieved, nothing is supported: the
-    score is 0, as context recall's is. `details` has `statements`, `statement_scores` (1
-    supported, 0 not, `None` not checked) and `verdicts`.
+    Score: supported / (supported + contradicted + unverifiable). An answer with a claim that could
+    not be checked fails, with its finished verdicts in `RowScore.result`; one without claims ("I
+    don't know") is skipped. Where nothing was retrieved, nothing is supported: the score is 0, as
+    in context recall. `details` has `statements`, `statement_scores` (1 supported, 0 not, `None`
+    not checked) and `verdicts`.
 
     Example:
         >>> evaluator = FaithfulnessEvaluator()
@@ -373,20 +373,20 @@ class _Comparison(NamedTuple):
         return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
 
     def details(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
+        parts: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
         if self.answer is not None:
-            told["claims"] = plain_verdicts(self.answer.claims)
+            parts["claims"] = plain_verdicts(self.answer.claims)
         if self.reference is not None:
-            told["reference_claims"] = plain_verdicts(self.reference.claims)
-        return told
+            parts["reference_claims"] = plain_verdicts(self.reference.claims)
+        return parts
 
     def comment(self) -> str:
-        told = []
+        parts = []
         if self.answer is not None:
-            told.append(f"the reference supports {supported_words(self.answer)} of the answer")
+            parts.append(f"the reference supports {supported_words(self.answer)} of the answer")
         if self.reference is not None:
-            told.append(f"the answer supports {supported_words(self.reference)} of the reference")
-        return "; ".join(told)
+            parts.append(f"the answer supports {supported_words(self.reference)} of the reference")
+        return "; ".join(parts)
 
 
 class _ComparingEvaluator(ClaimEvaluator):
@@ -395,7 +395,7 @@ class _ComparingEvaluator(ClaimEvaluator):
     needs = ("answer", "reference")
 
     beta: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
-    """How many times as much recall counts as precision."""
+    """Weight of recall relative to precision."""
 
     def _compare(
         self, row: EvaluationRow, *, answer: bool = True, reference: bool = True
@@ -419,7 +419,7 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
     both directions. `details` has precision, recall and the claims of both sides with their
     verdicts; `result` is the check of the answer, or of the reference with `mode="recall"`.
 
-    A row is skipped if there is nothing to take a share of.
+    A row is skipped if there are no claims to count.
 
     Example:
         >>> evaluator = FactualCorrectnessEvaluator()
@@ -463,8 +463,8 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
 
     The score is the mean of `FactualCorrectnessEvaluator`'s F-score and the cosine similarity of
     the embeddings of answer and reference, weighted 0.75 and 0.25 as ragas does (0.4.3,
-    `answer_correctness`). A cosine may be negative. `details` has both parts beside what factual
-    correctness has.
+    `answer_correctness`). A cosine may be negative. `details` has both parts in addition to those
+    of factual correctness.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -478,7 +478,7 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
     embeddings: Embeddings | None = None
     """Any LangChain embeddings; needed unless the second weight is 0."""
     weights: tuple[float, float] = (0.75, 0.25)
-    """Of the F-score and of the similarity; they need not add up to 1."""
+    """Weights of the F-score and the similarity; they need not add up to 1."""
 
     @model_validator(mode="after")
     def _usable_weights(self) -> Self:
@@ -523,9 +523,9 @@ def _uncited(answer: str) -> str:
 def average_precision(relevant: list[bool]) -> float:
     """Average precision of a ranking: high if relevant documents come first.
 
-    The mean, over the places that are relevant, of the precision down to that place (Manning,
-    Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4), of what was
-    retrieved: what was not does not count.
+    The mean, over the relevant documents, of the precision down to their rank (Manning, Raghavan
+    and Schütze, Introduction to Information Retrieval, 2008, section 8.4), among the retrieved
+    documents only.
     """
     found, total = 0, 0.0
     for place, hit in enumerate(relevant, 1):
@@ -576,7 +576,7 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
 
     A document is relevant if it alone supports a claim of the reference, or, in a row without
     reference, of the answer. Where nothing was retrieved, or nothing relevant, the score is 0. The
-    claims are found once; the documents are judged in parallel, each for itself, so that a chat
+    claims are found once; the documents are judged in parallel, each by itself, so that a chat
     model is called about once per document. `details` has `relevant` (1 or 0 per document, `None`
     where that could not be checked), `supported` (for each the claims that it supports) and
     `judged_by`; `result` has for each claim what all documents together say.

@@ -127,7 +127,7 @@ class ContextRelevanceEvaluator(Evaluator):
     """Without a model: least cosine or score of what is relevant; by default 0.2 for the embedded
     verifier and 0.5 for others. Scores differ between models: look at yours first."""
     max_tokens: int = Field(default=100_000, ge=1)
-    """Most tokens of contexts in one call of the model; more take more calls, side by side."""
+    """Most tokens of contexts in one call of the model; more take more calls, in parallel."""
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:

@@ -87,13 +87,13 @@ def open_dataset(
             `{"answer": "my_column"}`.
         layout: How records make rows.
         separator: What separates documents in a cell that holds them as one text.
-        limit: Read only the first so many rows.
+        limit: Read only this many rows, the first ones.
 
     Returns:
         The data set; files are read row by row, never into memory as a whole.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option has an invalid value.
         InputFormatError: The source cannot be read, or its columns cannot be mapped; the
             message lists the columns.
         MissingDependencyError: An extra is not installed.

@@ -127,12 +127,12 @@ class RowFailedError(GroundednessError):
 
 
 class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
-    """Scores rows, each for itself; a row that cannot be scored says why, and has no number.
+    """Scores rows one by one; a row that cannot be scored has a reason instead of a number.
 
-    Three ways to call one: `invoke` and its kin take an `EvaluationRow`, or a mapping with
-    `question`, `answer`, `contexts` …, and give a `RowScore`; `run` takes columns; the evaluator
-    itself is a function `(inputs, outputs, reference_outputs)` for LangSmith's `evaluate` and
-    for those who use openevals.
+    Three ways to call one: `invoke`, `batch` and the like take an `EvaluationRow`, or a mapping
+    with `question`, `answer`, `contexts` …, and return a `RowScore`; `run` takes columns; the
+    evaluator itself is a function `(inputs, outputs, reference_outputs)` for LangSmith's `evaluate`
+    and for those who use openevals.
 
     To write one, say what it needs and write `_score`.
 
@@ -172,7 +172,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
         """Score a row that has what is needed.
 
         Calls of models are yielded as `ModelCall`s, so that one method serves `invoke` and
-        `ainvoke`. What is raised makes the row `failed`. Make the score with `_scored`, `_failed`
+        `ainvoke`. An exception makes the row `failed`. Make the score with `_scored`, `_failed`
         or `_skipped`, which also take the `comment`, `details` and `result` of a `RowScore`.
         """
 
@@ -195,7 +195,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
                 `predicted_answers` and `reference_answers`.
 
         Returns:
-            The mean over the rows that have a score, and what there is about each row.
+            The mean over the rows that have a score, and the result of each row.
 
         Raises:
             InputFormatError: The columns do not fit together.
@@ -233,7 +233,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
     def __call__(
         self, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
-        """Score an example as LangSmith's `evaluate` and openevals have it."""
+        """Score an example as LangSmith's `evaluate` and openevals pass it."""
         with _without_local_tracing():
             return _feedback(self.invoke(Example(inputs, outputs, reference_outputs, kwargs)))
 

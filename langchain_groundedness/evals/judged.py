@@ -90,10 +90,10 @@ class _JudgingEvaluator(Evaluator, ABC):
 class AnswerQualityEvaluator(_JudgingEvaluator):
     """How well an answer addresses its question, is right by its sources, and says enough.
 
-    One call of the model, which writes its reasoning before the scores; a call of its own, since
-    a judge that checks claims at the same time does both less well. The score is the mean of the
-    three; `details` has `relevance`, `correctness`, `completeness`, each in 0 .. 1, and
-    `reasoning`. A score outside 0 .. 1 is asked for once more, then the row fails: nothing is
+    One call of the model, which writes its reasoning before the scores. It is a separate call,
+    because a judge that checks claims at the same time does both less well. The score is the mean
+    of the three; `details` has `relevance`, `correctness`, `completeness`, each in 0 .. 1, and
+    `reasoning`. A score outside 0 .. 1 is requested once more, then the row fails: nothing is
     clamped. Correctness is judged by the documents and the reference; a row that has neither is
     skipped. The prompt says that a short answer is complete if it says what was asked for.
 
@@ -123,9 +123,9 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
             return self._skipped("the row has no documents or reference to judge correctness by")
         reply = yield from self._ask("judge_answer_quality", QualityScores, parts, _out_of_range)
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
-        told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        comment = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         mean = math.fsum(scores.values()) / len(scores)
-        return self._scored(mean, comment=told, details={**scores, "reasoning": reply.reasoning})
+        return self._scored(mean, comment=comment, details={**scores, "reasoning": reply.reasoning})
 
 
 def _out_of_range(reply: QualityScores) -> str | None:
@@ -174,7 +174,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
             reply = yield from self._ask(
                 "generate_questions", AnsweredQuestions, values, _asks_nothing
             )
-            commits, generated = reply.commits, _asked(reply)[: self.questions]
+            commits, generated = reply.commits, _questions(reply)[: self.questions]
         details: dict[str, Any] = {
             "generated_questions": generated,
             "similarities": [],
@@ -198,10 +198,10 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
 
 
 def _asks_nothing(reply: AnsweredQuestions) -> str | None:
-    return "it contains no question" if reply.commits and not _asked(reply) else None
+    return "it contains no question" if reply.commits and not _questions(reply) else None
 
 
-def _asked(reply: AnsweredQuestions) -> list[str]:
+def _questions(reply: AnsweredQuestions) -> list[str]:
     return [question.strip() for question in reply.questions if question.strip()]
 
 
@@ -209,8 +209,8 @@ class RubricEvaluator(_JudgingEvaluator):
     """The level of a rubric that an answer reaches, as a chat model judges it.
 
     The score is (level - lowest) / (highest - lowest), so 0 .. 1; `details` has the `level` as it
-    was given, and the `reasoning`, which the model writes first. A number that is no level is
-    asked for once more, then the row fails.
+    was given, and the `reasoning`, which the model writes first. A number that is not a level is
+    requested once more, then the row fails.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -233,8 +233,7 @@ class RubricEvaluator(_JudgingEvaluator):
 
     key: str = Field(default="rubric", min_length=1)
     rubric: dict[int, str]
-    """What each level stands for; the texts stand in the prompt as they are, so they must be
-    yours."""
+    """What each level means; the texts go into the prompt unchanged, so they must be your own."""
     shows: tuple[Shown, ...] = ("question", "documents", "reference")
     """What the model sees beside the answer, where the row has it."""
     max_tokens: int = Field(default=100_000, ge=1)
@@ -246,7 +245,7 @@ class RubricEvaluator(_JudgingEvaluator):
             msg = f"rubric must describe at least 2 levels, got {len(self.rubric)}"
             raise ValueError(msg)
         if blank := sorted(level for level, text in self.rubric.items() if not text.strip()):
-            msg = f"rubric must say what each level stands for; blank are {blank}"
+            msg = f"rubric must say what each level means; blank are {blank}"
             raise ValueError(msg)
         return self
 
@@ -265,7 +264,7 @@ class RubricEvaluator(_JudgingEvaluator):
         )
 
     def _no_level(self, reply: RubricScore) -> str | None:
-        return None if reply.score in self.rubric else "its score is no level of the rubric"
+        return None if reply.score in self.rubric else "its score is not a level of the rubric"
 
 
 def _row_parts(row: EvaluationRow, *, max_tokens: int) -> dict[str, str]:

@@ -52,17 +52,17 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
     """Evaluate all rows of a data set.
 
     Args:
-        dataset: Anything that `open_dataset` takes, or what it gives.
+        dataset: Anything that `open_dataset` takes, or its result.
         evaluators: One or more, with different keys.
         columns: Which column holds which field, where its name does not say:
             `{"answer": "my_column"}`.
         journal: A run file, to which each row is written as soon as it is done. If it exists, the
-            run goes on where it stopped, for whatever reason; `load_run` reads it.
+            run continues where it stopped; `load_run` reads it.
         fresh: Start again even if the journal exists; its content is lost.
         retry_failed: Evaluate rows that failed once more when a run is resumed.
         fsync: Wait after each row until it is on disk.
         max_concurrency: Most rows at a time.
-        cache: A folder or a cache with scores of other runs, which are not paid for again.
+        cache: A folder or a cache with scores of other runs, which are not computed again.
         progress: Show a bar on stderr, if that is a terminal and rich is installed.
         price: What a million tokens cost, of prompts and of replies; for the bar.
         name: Name of the run, which reports show; by default that of the data set. Give one to
@@ -71,19 +71,19 @@ def evaluate(  # noqa: PLR0913  (each is an option of its own)
         engine: `local`: threads of this process. `ray`: processes, on this machine or on many
             (extra `ray`, see `evals.ray_engine`); then `max_concurrency` counts in each of them.
         workers: How many processes Ray starts; by default one.
-        address: Where a Ray cluster is; `auto` for one that this machine belongs to. By default
-            one is started on this machine, and ended after the run.
+        address: Address of a Ray cluster; `auto` for the one that this machine belongs to. By
+            default one is started on this machine for the run.
 
     Returns:
         The rows in the order of the data set with their scores, and those that could not be read.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work, or the journal is of another
+        ConfigurationError: An option has an invalid value, or the journal is of another
             evaluation; the message says what differs.
-        InputFormatError: The data set cannot be read, has no rows, or not the columns that the
+        InputFormatError: The data set cannot be read, has no rows, or lacks columns that the
             evaluators need.
         EvaluationError: Rows failed, and an evaluator has `raise_on_failure` set.
-        EvaluationInterrupted: The user has pressed Ctrl-C.
+        EvaluationInterrupted: The user pressed Ctrl-C.
 
     Example:
         >>> from langchain_groundedness.evals import FaithfulnessEvaluator

@@ -44,12 +44,12 @@ Method = Literal["bca", "percentile"]
 _NORMAL = NormalDist()
 _MOST_RESAMPLED = 50_000
 """Number of groups from which the normal interval is used."""
-_FEW = 14
+_MOST_PERMUTED_GROUPS = 14
 """Number of groups up to which all permutations are counted."""
-_DRAWN_AT_ONCE = 2_000_000
+_DRAWS_PER_BATCH = 2_000_000
 _FEWEST_RESAMPLES = 100
 _SLACK = 1e-12
-_SAME = 1e-9
+_EQUAL_WITHIN = 1e-9
 """Differences up to this count as zero."""
 
 
@@ -356,9 +356,11 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
         for i in shared
         if (first := before[i]) is not None and (second := after[i]) is not None
     ]
-    moved = [pair for pair in pairs if abs(pair.difference) > _SAME]
+    moved = [pair for pair in pairs if abs(pair.difference) > _EQUAL_WITHIN]
     better = sum(pair.difference > 0 for pair in moved)
-    differences = [pair.difference if abs(pair.difference) > _SAME else 0.0 for pair in pairs]
+    differences = [
+        pair.difference if abs(pair.difference) > _EQUAL_WITHIN else 0.0 for pair in pairs
+    ]
     names = None if groups is None else [groups.get(pair.id, "") for pair in pairs]
     compared = {pair.id for pair in pairs}
     return PairedComparison(
@@ -587,8 +589,8 @@ def _require_metric(rows: Sequence[EvaluatedRow], key: str, run: str = "the run"
 def _require_column(rows: Sequence[EvaluatedRow], column: str) -> None:
     known = {name for row in rows for name in row.row.metadata}
     if rows and column not in known:
-        told = ", ".join(map(repr, sorted(known))) or "none"
-        msg = f"the rows have no column {column!r}; they have {told}"
+        names = ", ".join(map(repr, sorted(known))) or "none"
+        msg = f"the rows have no column {column!r}; they have {names}"
         raise ConfigurationError(msg)
 
 
@@ -673,7 +675,7 @@ def _bootstrap_means(found: _Grouped, resamples: int, seed: int) -> Iterator[Flo
 
 def _batches(draws: int, width: int) -> Iterator[tuple[int, int]]:
     """Give the shapes of batches of draws that take bounded memory."""
-    at_once = max(_DRAWN_AT_ONCE // width, 1)
+    at_once = max(_DRAWS_PER_BATCH // width, 1)
     for first in range(0, draws, at_once):
         yield min(at_once, draws - first), width
 
@@ -703,20 +705,20 @@ def _bca_quantiles(found: _Grouped, drawn: Floats, tail: float) -> tuple[float, 
 def _permutation_test(found: _Grouped | None, draws: int, seed: int) -> float | None:
     if found is None:
         return None
-    moved = found.sums[np.abs(found.sums) > _SAME]
+    moved = found.sums[np.abs(found.sums) > _EQUAL_WITHIN]
     number, total = len(moved), abs(float(moved.sum()))
     if not number:
         return 1.0
     if number > _MOST_RESAMPLED:
         spread = math.sqrt(float(moved @ moved))
         return min(2 * (1 - _NORMAL.cdf(total / spread)), 1.0)
-    if number <= _FEW:
+    if number <= _MOST_PERMUTED_GROUPS:
         bits = np.arange(2**number)[:, None] >> np.arange(number)
-        return float(np.mean(np.abs((1 - 2.0 * (bits & 1)) @ moved) >= total - _SAME))
+        return float(np.mean(np.abs((1 - 2.0 * (bits & 1)) @ moved) >= total - _EQUAL_WITHIN))
     random, as_large = np.random.default_rng(seed), 0
     for size in _batches(draws, number):
         sums = (1 - 2.0 * random.integers(2, size=size)) @ moved
-        as_large += int((np.abs(sums) >= total - _SAME).sum())
+        as_large += int((np.abs(sums) >= total - _EQUAL_WITHIN).sum())
     return (1 + as_large) / (1 + draws)
 
 

@@ -87,7 +87,7 @@ class ChrfEvaluator(_WordingEvaluator):
     word_order: int = Field(default=0, ge=0)
     """Longest n-gram of words; 0 for none."""
     beta: float = Field(default=2.0, gt=0.0, allow_inf_nan=False)
-    """How many times as much recall counts as precision."""
+    """Weight of recall relative to precision."""
     lowercase: bool = False
     """Whether case does not count."""
 

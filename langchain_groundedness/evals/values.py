@@ -1,4 +1,4 @@
-"""Values of an evaluation: rows, scores and runs, and what a run comes to."""
+"""Values of an evaluation: rows, scores and runs, and summaries of runs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ Status = Literal["scored", "failed", "skipped"]
 class EvaluationRow(FrozenModel):
     """One example of a data set: a question, its answer, and what they are judged by.
 
-    Which parts an evaluator needs, its `needs` says.
+    An evaluator's `needs` names the parts that it needs.
     """
 
     id: str
@@ -42,10 +42,10 @@ class EvaluationRow(FrozenModel):
     documents: tuple[Document, ...] | None = None
     """What was retrieved, best first; `()` if nothing was found, `None` if it is not known.
 
-    Metrics that read documents give 0 where nothing was found, or only blank texts, and skip a
-    row of which it is not known."""
+    Metrics that read documents give 0 where nothing was found, or only blank texts, and skip a row
+    where it is not known."""
     reference: str | None = None
-    """The right answer, as somebody wrote it down."""
+    """The right answer, as written by a person."""
     label: str | bool | float | None = None
     """A person's label of the answer."""
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -60,8 +60,8 @@ class RowScore(FrozenModel):
     score: float | None = Field(default=None, allow_inf_nan=False)
     """`None` unless the status is `scored`: a failure is never a number."""
     status: Status
-    """`failed`: something went wrong, or not all of it could be checked; `skipped`: the row has
-    not what the evaluator needs, or nothing that the metric could be of."""
+    """`failed`: something went wrong, or not all of it could be checked; `skipped`: the row lacks
+    what the evaluator needs, or has nothing to measure."""
     reason: str | None = None
     """Why there is no score."""
     comment: str = ""
@@ -104,7 +104,7 @@ class BadRow(FrozenModel):
 
 
 class RunHeader(FrozenModel):
-    """What a run is of."""
+    """What a run evaluates."""
 
     name: str
     made: AwareDatetime

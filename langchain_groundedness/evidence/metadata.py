@@ -1,6 +1,6 @@
 """Puts named metadata before the texts of documents, and finds it again in citations.
 
-Its own module because verifiers read the metadata as text and know nothing of it.
+Its own module because verifiers read the metadata as part of the text.
 """
 
 from collections.abc import Iterator, Sequence

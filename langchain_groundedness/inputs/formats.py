@@ -548,7 +548,7 @@ def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
 
 
 def flat(value: object) -> Iterator[object]:
-    """Yield the documents in nested lists, without the scores that stand beside them."""
+    """Yield the documents in nested lists, without the scores beside them."""
     if not isinstance(value, list | tuple):
         yield value
     elif len(value) == 2 and isinstance(value[1], SupportsFloat):  # noqa: PLR2004  (a pair)

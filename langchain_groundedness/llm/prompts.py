@@ -291,8 +291,8 @@ def with_tag(shown: str, tag: str, *, wrong: str | None = None) -> str:
     Returns:
         The text, and a line about the tag.
     """
-    told = f"\nThe last reply does not count: it {wrong}." if wrong else ""
-    return f"{shown}{told}\nTAG: {tag}"
+    note = f"\nThe last reply does not count: it {wrong}." if wrong else ""
+    return f"{shown}{note}\nTAG: {tag}"
 
 
 _KINDS = ("evidence", "question", "answer", "reference", "claims?", "statements?")

@@ -50,7 +50,7 @@ def reply_text(raw: Any) -> str:
 
 
 def whole_text(raw: Any) -> str:
-    """Give the text of a reply with the reasoning that stands in it."""
+    """Give the text of a reply, including its reasoning."""
     message = message_of(raw)
     text = str(message.text) if isinstance(message, BaseMessage) else message
     if not isinstance(text, str):

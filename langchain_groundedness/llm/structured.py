@@ -98,8 +98,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     ) -> Flow[ReplyT]:
         """Ask, and ask once more if the reply cannot be used.
 
-        `read` takes the place of the schema in reading the reply, as `from_text` does in asking
-        for it: it gives what the reply says, or `None` and why it cannot be used.
+        `read` replaces the schema in reading the reply, as `from_text` does in asking for it: it
+        gives what the reply says, or `None` and why it cannot be used.
         """
         messages = self.prompt.format_messages(**values)
         raw = yield from self._first_reply(messages, budget)

@@ -152,8 +152,8 @@ class Actions:
         """Apply a reviewer's decision."""
         match decision:
             case Respond():
-                told = _FROM_REVIEWER.format(message=decision.message)
-                return _ask_again(turn, result, told, "responded")
+                feedback = _FROM_REVIEWER.format(message=decision.message)
+                return _ask_again(turn, result, feedback, "responded")
             case Reject():
                 text = decision.message or self.blocked_message
                 return _withheld(turn, result, text, "rejected")
@@ -163,7 +163,7 @@ class Actions:
                 return self._unchanged(turn, result, "approved")
 
     def placeholders(self, turn: Turn) -> list[BaseMessage]:
-        """Return the messages that stand for an answer until somebody has decided about it."""
+        """Return the placeholder messages of an answer that waits for a decision."""
         if turn.structured is not None:
             return rewritten(turn.own_messages, None, self.blocked_message)
         return _with_answer(turn, self.blocked_message)
@@ -215,13 +215,13 @@ def _lacks_evidence(result: GroundednessResult) -> bool:
 
 
 def _ask_again(
-    turn: Turn, result: GroundednessResult, told: str, outcome: Outcome
+    turn: Turn, result: GroundednessResult, feedback: str, outcome: Outcome
 ) -> dict[str, Any]:
     """Let the model answer again; the refused answer is removed then."""
-    message = message_to_model(told, id=str(uuid4()))
+    message = message_to_model(feedback, id=str(uuid4()))
     ids = (*(m.id for m in turn.own_messages if m.id), str(message.id))
     turn = replace(turn, drafts=(*turn.drafts, *ids))
-    record = {**state_record(result, turn, outcome), "feedback": told}
+    record = {**state_record(result, turn, outcome), "feedback": feedback}
     return {"messages": [_unstreamed(message)], STATE_KEY: record, "jump_to": "model"}
 
 
@@ -291,7 +291,7 @@ def without_failed_claims(
         if start is None or end is None:
             return None
         removals.append((*removal(text, start, end), verdict.claim.id))
-    cuts = _cuts(text, removals)
+    cuts = _merged_removals(text, removals)
     changes = [edit for edit in result.edits if edit.replacement]
     kept = [e for e in changes if not any(e.start < c.end and c.start < e.end for c in cuts)]
     edits = tuple(sorted([*kept, *cuts], key=lambda edit: edit.start))
@@ -301,7 +301,7 @@ def without_failed_claims(
     return result.model_copy(update={"answer": shown, "edits": edits})
 
 
-def _cuts(text: str, removals: Sequence[tuple[int, int, str]]) -> list[Edit]:
+def _merged_removals(text: str, removals: Sequence[tuple[int, int, str]]) -> list[Edit]:
     """Merge adjacent removals into one edit."""
     merged: list[tuple[int, int, str]] = []
     for start, end, claim_id in sorted(removals, key=lambda each: each[:2]):

@@ -122,9 +122,9 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
       `respond` (`message` goes to the model, which answers again). Needs a checkpointer; without
       one, the answer is blocked, and the log has a warning.
 
-    The model's answer is checked in the model's own step: `updates` and `values` have it only when
-    it is known what becomes of it. While the model or a reviewer is asked, the blocked message
-    stands for it. The following may have more:
+    The model's answer is checked in the model's own step: `updates` and `values` have it only once
+    it is decided what happens to it. While the model or a reviewer is asked, they have the blocked
+    message. The following may have more:
 
     - tokens and events of the model, unless they are held as `hold_stream` says;
     - the verdicts and the request to a reviewer, which quote the answer; callbacks and traces of
@@ -176,7 +176,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             after_retries: With `retry`, what happens when the last retry was not grounded either.
             blocked_message: What the user reads instead of a blocked answer.
             context_extractor: Reads answer, documents and question from the agent's state.
-            hold_stream: Whether streamed text leaves only after its verdict. By default it does
+            hold_stream: Whether streamed text is released only after its verdict. By default it is
                 where an answer may be withheld: with `block` and `review`, with `policy` and
                 wherever the policy may block; there it cannot be turned off.
             live: Whether sentences are checked while the model writes.
@@ -184,8 +184,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
 
         Raises:
-            ConfigurationError: An option has a value that cannot work, or a checker came together
-                with options of one.
+            ConfigurationError: An option has an invalid value, or both a checker and options
+                for one were given.
         """
         super().__init__()
         require_bool(hold_stream=hold_stream is None or hold_stream, live=live)
@@ -253,14 +253,16 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             handler: Calls it.
 
         Returns:
-            Its response, with what may leave in place of the answer. The model gets its earlier
+            Its response, with what may be shown instead of the answer. The model gets its earlier
             answers without annotations of the check.
         """
         if (approved := approved_response(request.state, request.response_format)) is not None:
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(handler(request))
-        return self._extended(request, response, self._check.settle(request.state, response, call))
+        return self._extended(
+            request, response, self._check.check_response(request.state, response, call)
+        )
 
     async def awrap_model_call(
         self,
@@ -274,14 +276,14 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             handler: Calls it.
 
         Returns:
-            Its response, with what may leave in place of the answer. The model gets its earlier
+            Its response, with what may be shown instead of the answer. The model gets its earlier
             answers without annotations of the check.
         """
         if (approved := approved_response(request.state, request.response_format)) is not None:
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(await handler(request))
-        update = await self._check.asettle(request.state, response, call)
+        update = await self._check.acheck_response(request.state, response, call)
         return self._extended(request, response, update)
 
     def wrap_tool_call(
@@ -372,7 +374,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         The node, for `add_node`.
 
     Raises:
-        ConfigurationError: An option has a value that cannot work.
+        ConfigurationError: An option has an invalid value.
 
     Example:
         >>> node = groundedness_node()

@@ -30,7 +30,7 @@ from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     VerificationError,
-    told,
+    describe_error,
 )
 from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, read_input
 from langchain_groundedness.middleware.actions import Actions, OnUngrounded
@@ -78,16 +78,16 @@ __all__ = ["AnswerCheck", "approved_response", "with_held_answers"]
 _HELD = "held"
 """Key, in the record, of the packed answers of a turn that nobody may see yet."""
 
-_SETTLED = "settled"
+_DONE_IN_MODEL_STEP = "settled"
 """Key, in the record, of what was done in the model's own step, until the end of the run."""
 
-_ANY_TEXT = {"digest": None, "withheld": False}
+_APPROVED = {"digest": None, "withheld": False}
 """What was done if a reviewer has approved an answer: other middleware may still change it."""
 
-_AGAIN = "Answer the question again."
-"""What the state shows of the words to a model whose answer nobody may see."""
+_HIDDEN_REQUEST = "Answer the question again."
+"""What the state shows instead of the request to a model whose answer nobody may see."""
 
-_LIVE = "live"
+_CHECKED_BEFORE = "live"
 """Key, in a record that is not stored, of the result of an answer that was checked before."""
 
 _NOT_SHOWN = ("retrying", "responded")
@@ -145,10 +145,10 @@ class AnswerCheck:
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
 
-    def settle(
+    def check_response(
         self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
     ) -> dict[str, Any]:
-        """Check a model's answer before a stream shows it; what may leave takes its place.
+        """Check a model's answer before a stream shows it; what may be shown replaces it.
 
         Returns:
             The update of the state; nothing if the model does not answer.
@@ -158,19 +158,19 @@ class AnswerCheck:
             return {}
         recording = _Recording(self._recorder, answer, state)
         result = self._result(answer, kept=False)
-        return self._settled(state, response, answer, result, recording)
+        return self._act_on_response(state, response, answer, result, recording)
 
-    async def asettle(
+    async def acheck_response(
         self, state: Any, response: ModelResponse[Any], call: GuardedCall | None
     ) -> dict[str, Any]:
-        """Do what `settle` does."""
+        """Do what `check_response` does."""
         answer = self._read(_with_response(state, response, call))
         if not answer.judged or answer.key is not None:
             return {}
         recording = _Recording(self._recorder, answer, state)
         result = await self._aresult(answer, kept=False)
-        settled = partial(self._settled, state, response, answer, result, recording)
-        return await self._arun(settled)
+        act = partial(self._act_on_response, state, response, answer, result, recording)
+        return await self._arun(act)
 
     def update(self, state: Any) -> dict[str, Any]:
         """Check the answer, unless that was done before, and act on the verdicts."""
@@ -313,10 +313,10 @@ class AnswerCheck:
 
     def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
         _warn(what, error)
-        reason = f"{what} failed ({told(error)})"
+        reason = f"{what} failed ({describe_error(error)})"
         return unchecked_result(source, reason, self._policy)
 
-    def _settled(
+    def _act_on_response(
         self,
         state: Any,
         response: ModelResponse[Any],
@@ -328,13 +328,13 @@ class AnswerCheck:
         turn = answer.turn
         action = self._action(turn, result)
         if action in {"retry", "review"}:
-            _put(response, turn, self._actions.placeholders(turn))
+            _replace_messages(response, turn, self._actions.placeholders(turn))
             held = HeldAnswer(turn.own_messages, turn.structured, plain_result(result)).packed()
             waiting = turn_record(turn, "waiting")
             return {STATE_KEY: {**waiting, _HELD: [*_held(state, turn), held]}}
         update = self._conclude(answer, result, recording, action)
         value = update.get("structured_response", turn.structured)
-        _put(response, turn, update.get("messages", ()), value)
+        _replace_messages(response, turn, update.get("messages", ()), value)
         final = next(
             m for m in reversed(response.result) if m.id == update[STATE_KEY]["message_id"]
         )
@@ -343,7 +343,9 @@ class AnswerCheck:
             "withheld": value is None,
             "record": recording.record_id,
         }
-        return {STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _SETTLED: done}}
+        return {
+            STATE_KEY: {**update[STATE_KEY], "drafts": list(turn.drafts), _DONE_IN_MODEL_STEP: done}
+        }
 
     def _action(self, turn: Turn, result: GroundednessResult) -> OnUngrounded:
         written = self._actions.judged(result, ()) if result.edits else result
@@ -391,14 +393,14 @@ def _with_response(state: Any, response: ModelResponse[Any], call: GuardedCall |
     found: dict[str, Any] = {"structured_response": response.structured_response}
     if call is not None and call.result is not None:
         live = {"message_id": messages[-1].id, "result": plain_result(call.result)}
-        found[STATE_KEY] = {**(state_value(state, STATE_KEY) or {}), _LIVE: live}
+        found[STATE_KEY] = {**(state_value(state, STATE_KEY) or {}), _CHECKED_BEFORE: live}
     return {**state, "messages": messages, **found}
 
 
-def _put(
+def _replace_messages(
     response: ModelResponse[Any], turn: Turn, messages: Sequence[Any], structured: Any = None
 ) -> None:
-    """Put messages in the place of those with the same ids."""
+    """Replace the messages that have the same ids."""
     new = {m.id: m for m in messages if isinstance(m, BaseMessage)}
     response.result = [new.get(m.id, m) for m in response.result]
     if turn.structured is not None:
@@ -419,7 +421,7 @@ def _finished(state: Any) -> dict[str, Any] | None:
         messages = []
         structured = None if done["withheld"] else turn.structured
     messages += [RemoveMessage(id=draft) for draft in turn.drafts]
-    record = {k: v for k, v in state[STATE_KEY].items() if k not in {_SETTLED, _HELD}}
+    record = {k: v for k, v in state[STATE_KEY].items() if k not in {_DONE_IN_MODEL_STEP, _HELD}}
     update: dict[str, Any] = {STATE_KEY: {**record, "drafts": []}}
     if messages:
         update["messages"] = messages
@@ -432,11 +434,11 @@ def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
     """Return what the model's step has done with the message that ends the turn."""
     record = state_value(state, STATE_KEY) or {}
     same = turn.final is not None and record.get("message_id") == turn.final.id
-    return record.get(_SETTLED) if same else None
+    return record.get(_DONE_IN_MODEL_STEP) if same else None
 
 
 def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Put an approved answer at the end, although other middleware has left out the model's step.
+    """Put an approved answer at the end, even if other middleware has skipped the model's step.
 
     What that middleware wrote instead, such as a limit that was reached, goes.
     """
@@ -462,7 +464,7 @@ def with_held_answers(state: Any) -> Any:
     last = answers[-1]
     if turn.final is not None and turn.final.id == last.messages[-1].id:
         live = {"message_id": turn.final.id, "result": last.result}
-        found[STATE_KEY] = {**state[STATE_KEY], _LIVE: live}
+        found[STATE_KEY] = {**state[STATE_KEY], _CHECKED_BEFORE: live}
         if turn.structured is not None:
             found["structured_response"] = last.structured_as(_schema_of(turn.structured))
     return {**state, **found}
@@ -474,10 +476,10 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
         return update
     outcome = update[STATE_KEY]["outcome"]
     if outcome in _NOT_SHOWN:
-        (told,) = update["messages"]
-        message = message_to_model(told["content"], id=told["id"])
+        (message_data,) = update["messages"]
+        message = message_to_model(message_data["content"], id=message_data["id"])
         held = [*held, HeldAnswer([message]).packed()]
-        shown = {**told, "content": _AGAIN}
+        shown = {**message_data, "content": _HIDDEN_REQUEST}
         return {**update, "messages": [shown], STATE_KEY: {**update[STATE_KEY], _HELD: held}}
     if outcome != "approved":
         return update if turn.structured is None else {"structured_response": None, **update}
@@ -486,11 +488,11 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     messages = [new.get(m.id, m) for m in turn.own_messages]
     packed = HeldAnswer(messages, turn.structured).packed()
     record = {**update[STATE_KEY], "drafts": list(turn.drafts), _HELD: [packed]}
-    return {STATE_KEY: {**record, _SETTLED: _ANY_TEXT}, "jump_to": "model"}
+    return {STATE_KEY: {**record, _DONE_IN_MODEL_STEP: _APPROVED}, "jump_to": "model"}
 
 
 def approved_response(state: Any, response_format: Any = None) -> ExtendedModelResponse[Any] | None:
-    """Return the response that a reviewer has approved, in place of a call of the model."""
+    """Return the response that a reviewer has approved, instead of calling the model."""
     held = _held(state, read_turn(state))
     if not held or state[STATE_KEY]["outcome"] != "approved":
         return None
@@ -507,7 +509,7 @@ def approved_response(state: Any, response_format: Any = None) -> ExtendedModelR
 def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
     """Return the type of a structured response that is held.
 
-    That of what stands for it or, where that is plain data, that of the agent's answers.
+    That of its placeholder or, if the placeholder is plain data, that of the agent's answers.
     """
     schema = getattr(response_format, "schema", None)
     named = isinstance(placeholder, Mapping) and schema is not None
@@ -633,7 +635,7 @@ def _config() -> RunnableConfig:
 def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResult | None:
     """Return the result of a check that was made before."""
     record = state_value(state, STATE_KEY)
-    live = record.get(_LIVE) if isinstance(record, Mapping) else None
+    live = record.get(_CHECKED_BEFORE) if isinstance(record, Mapping) else None
     if not live or turn.final is None or live["message_id"] != turn.final.id:
         return None
     result = read_result(live["result"], source)
@@ -704,4 +706,4 @@ def _correcting(checker: GroundednessRunnable) -> GroundednessRunnable:
 
 
 def _warn(what: str, error: Exception) -> None:
-    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, told(error))
+    _LOGGER.warning("groundedness: %s failed (%s); unchecked", what, describe_error(error))

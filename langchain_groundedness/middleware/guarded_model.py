@@ -281,12 +281,12 @@ class _StreamObserver:
 
     def publish(self) -> None:
         """Publish new events."""
-        for chunk in self._news():
+        for chunk in self._new_chunks():
             self._events.publish(chunk)
 
     async def apublish(self) -> None:
         """Publish new events."""
-        for chunk in self._news():
+        for chunk in self._new_chunks():
             await self._events.apublish(chunk)
 
     def give_up(self, error: Exception) -> None:
@@ -302,7 +302,7 @@ class _StreamObserver:
         written = self._call.written
         return written is not None and bool(written.tool_call_chunks)
 
-    def _news(self) -> list[GroundednessResultChunk]:
+    def _new_chunks(self) -> list[GroundednessResultChunk]:
         """Return new events; text before a tool call is not an answer."""
         self._untold += self.live.take()
         if self._calls_tools or self._call.silent:

@@ -60,7 +60,7 @@ class HeldAnswer(NamedTuple):
     """The result of its check, as plain data."""
 
     def packed(self) -> str:
-        """Compress it to a text in which its words do not stand, since streams show the state."""
+        """Compress it to a text that does not contain its words, since streams show the state."""
         data = plain([messages_to_dict(self.messages), _data_of(self.structured), self.result])
         return b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
@@ -84,7 +84,7 @@ class HeldAnswer(NamedTuple):
 
 
 def emptied(value: Any) -> Any:
-    """Return a value of the same type without content, which stands for a structured response."""
+    """Return an empty value of the same type, as the placeholder of a structured response."""
     if isinstance(value, BaseModel):
         return _empty_model(value)
     if not is_dataclass(value):
@@ -112,7 +112,7 @@ def annotated(
 ) -> AIMessage:
     """Add the verdicts to a message, as native annotations of its text.
 
-    They stand in the content, which then consists of blocks, or else in the metadata of the
+    They are in the content, which then consists of blocks, or else in the metadata of the
     message, whose content stays as it is. A supported claim gets one `Citation` per quote, with the
     span of the claim in the text and the quote as `cited_text`; a claim that was corrected gets one
     with the quote that it was corrected after. Every other claim gets a `non_standard_annotation`
@@ -266,8 +266,8 @@ class _Leaf(NamedTuple):
 def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
     """Carry edits of the text of a structured answer back to its fields.
 
-    A text that an edit empties becomes an empty text, any other value `None`. Corrections stand in
-    the fields without their markers, since programs read them.
+    A text that an edit empties becomes an empty text, any other value `None`. Corrections have no
+    markers in the fields, since programs read them.
     """
     leaves = _leaves(value, text)
     changes: dict[tuple[Any, ...], str] = {}

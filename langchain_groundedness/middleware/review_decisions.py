@@ -48,15 +48,15 @@ __all__ = [
     "review_of",
 ]
 
-Words = Annotated[str, StringConstraints(min_length=1)]
+NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
 
 
 class _Decision(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Signed(_Decision):
-    reviewer: Words | None = None
+class _SignedDecision(_Decision):
+    reviewer: NonEmptyText | None = None
     """Who has decided."""
     note: str | None = None
     """Why."""
@@ -64,14 +64,14 @@ class _Signed(_Decision):
     """Revision of the record whose decision this is; it counts only if it was not undone."""
 
 
-class Approve(_Signed):
+class Approve(_SignedDecision):
     """The answer is released unchanged."""
 
     type: Literal["approve"]
 
 
 class _EditedAnswer(_Decision):
-    answer: Words
+    answer: NonEmptyText
 
 
 class _EditedAction(_Decision):
@@ -79,11 +79,11 @@ class _EditedAction(_Decision):
     args: _EditedAnswer
 
 
-class EditAnswer(_Signed):
+class EditAnswer(_SignedDecision):
     """The reviewer's text is released, under the same message id, whatever its verdicts."""
 
     type: Literal["edit"]
-    answer: Words | None = None
+    answer: NonEmptyText | None = None
     edited_action: _EditedAction | None = None
 
     @model_validator(mode="after")
@@ -99,18 +99,18 @@ class EditAnswer(_Signed):
         return self.answer or (self.edited_action.args.answer if self.edited_action else "")
 
 
-class Reject(_Signed):
+class Reject(_SignedDecision):
     """The answer is withheld; `message`, or the blocked message, replaces it."""
 
     type: Literal["reject"]
-    message: Words | None = None
+    message: NonEmptyText | None = None
 
 
-class Respond(_Signed):
+class Respond(_SignedDecision):
     """The model gets `message` and answers again; the new answer is checked like the first."""
 
     type: Literal["respond"]
-    message: Words
+    message: NonEmptyText
 
 
 Decided: TypeAlias = Annotated[Approve | EditAnswer | Reject | Respond, Field(discriminator="type")]
@@ -136,7 +136,7 @@ _HELP = (
 
 _ACTION = "answer"
 
-_DURABLE_WITHIN = 5.0
+_DURABLE_TIMEOUT = 5.0
 
 _CHECKPOINTER = "__pregel_checkpointer"  # the key under which LangGraph passes it to nodes
 
@@ -206,7 +206,7 @@ def first_decision(
     with suppress(
         GroundednessError
     ):  # the log is down, or this is an event loop, which must not block
-        log.flush(_DURABLE_WITHIN)
+        log.flush(_DURABLE_TIMEOUT)
     said: Any = {"action": review.action, "answer": review.answer, "note": review.note}
     revision = 0
     try:
@@ -264,7 +264,7 @@ def resume_value(record: AuditRecord) -> dict[str, Any]:
 
     Raises:
         GroundednessError: Nobody has decided it, or the reviewer's text was not kept.
-        ConfigurationError: It is no record.
+        ConfigurationError: It is not a record.
 
     Example:
         >>> from langchain_groundedness import Decision
@@ -296,7 +296,7 @@ def resume_reviewed(
     continued is left alone.
 
     Args:
-        graph: The agent or graph, compiled with the checkpointer that it has waited on.
+        graph: The agent or graph, compiled with the checkpointer of the waiting run.
         record: A record that a reviewer has decided, as the audit log gives it.
         config: Options of the run; the thread comes from the record.
 
@@ -308,7 +308,7 @@ def resume_reviewed(
     Raises:
         GroundednessError: Nobody has decided it, or the graph waits for a reviewer's text that the
             audit log has not kept.
-        ConfigurationError: It is no record.
+        ConfigurationError: It is not a record.
     """
     _decided_review(record)
     if record.thread_id is None:

@@ -535,7 +535,7 @@ class Check:
         return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
 
     def without_unchecked(self, state: CheckState) -> CheckState:
-        """Remove claims that cannot be checked, if they must not leave."""
+        """Remove claims that cannot be checked, if they must not be shown."""
         return self._with_fallbacks(state, ()) if self.on_unchecked == "strip" else state
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
@@ -596,7 +596,7 @@ class Check:
     def final(
         self, source: CheckInput, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
     ) -> FinalVerdict:
-        """Judge the text that leaves after some edits."""
+        """Judge the text that remains after some edits."""
         left = self.left(verdicts, edits)
         text = apply_edits(source.answer, edits)
         given = self.decision_context(source.model_copy(update={"answer": text}), left)
@@ -608,7 +608,7 @@ class Check:
     def left(
         self, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
     ) -> tuple[ClaimVerdict, ...]:
-        """Return the verdicts on the text that some edits leave."""
+        """Return the verdicts on the text that remains after some edits."""
         if not edits:
             return tuple(verdicts)
         return verdicts_after(verdicts, edits, getattr(self.corrector, "marker", None))

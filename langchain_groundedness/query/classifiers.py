@@ -95,11 +95,11 @@ QUERY_CLASSES: Mapping[str, str] = MappingProxyType(
 )
 """Names and descriptions of the eight classes that `LLMQueryClassifier` sorts into by default."""
 
-_ASKED_UNDER = ("question", "input", "query", "messages")
+_QUERY_KEYS = ("question", "input", "query", "messages")
 
 
 class QueryClass(FrozenModel):
-    """What a classifier says of one query.
+    """A classifier's result for one query.
 
     Example:
         >>> found = QueryClass(label="product", probability=0.9)
@@ -111,7 +111,7 @@ class QueryClass(FrozenModel):
     """Name of the class; `unknown` if none fits or the classifier failed. Treat `unknown` with the
     strictest check you have."""
     probability: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """How likely the label is right, where the classifier can tell."""
+    """Probability that the label is right, if the classifier gives one."""
     reason: str | None = None
     """Why the class is `unknown`."""
     failed: bool = False
@@ -146,7 +146,7 @@ EMPTY_QUERY = QueryClass.unknown("the query is empty")
 
 
 class QuerySample(FrozenModel):
-    """A query, and the class that a person says it has."""
+    """A query, and its class according to a person."""
 
     query: Annotated[str, StringConstraints(pattern=r"\S")]
     label: Annotated[str, StringConstraints(pattern=r"\S")]
@@ -170,7 +170,7 @@ def read_query(value: object) -> str:
     if not isinstance(value, Mapping):
         msg = f"cannot read a query from a value of type {type(value).__name__}; {_ACCEPTED}"
         raise InputFormatError(msg)
-    asked = {key: value[key] for key in _ASKED_UNDER if key in value}
+    asked = {key: value[key] for key in _QUERY_KEYS if key in value}
     query = read_input({**asked, "answer": ""}).question
     if query is None:
         keys = tuple(str(key)[:60] for key in list(value)[:30])
@@ -206,8 +206,8 @@ def _sample(place: int, sample: object) -> QuerySample:
     except (TypeError, ValueError, ValidationError):
         pass
     msg = (
-        f"sample {place} is no labelled query; accepted are a QuerySample, a pair (query, label), "
-        "or a mapping with 'query' and 'label', both texts that are not empty"
+        f"sample {place} is not a labelled query; accepted are a QuerySample, a pair "
+        "(query, label), or a mapping with 'query' and 'label', both texts that are not empty"
     )
     raise ConfigurationError(msg) from None
 
@@ -262,7 +262,7 @@ class QueryReport(FrozenModel):
 
         Args:
             truth: The class of each query.
-            said: What was said of each, in the same order.
+            said: The result for each query, in the same order.
 
         Returns:
             The report.
@@ -384,7 +384,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
     The input is a text, a message, or a mapping with `question`, `input` or `query`. The model
     must name one class of the list, or none; a reply that names no class is asked for once more.
     A model that fails, refuses or names nothing on the list gives `unknown` with `failed=True`.
-    No probability is given: what a model says of its own certainty means little.
+    No probability is given: what a model says about its own certainty means little.
 
     Whoever writes the query can try to talk the model into a class. It is fenced as data, but do
     not give any class rights that a stranger should not have.
@@ -500,7 +500,7 @@ def _check_names(names: tuple[str, ...]) -> None:
         msg = "two classes have the same name but for case and punctuation"
         raise ValueError(msg)
     if reserved := folded & {_folded(_NONE), UNKNOWN, ""}:
-        msg = f"no class may be called {min(reserved)!r}: that is what no class is called"
+        msg = f"no class may be called {min(reserved)!r}: that label means that no class fits"
         raise ValueError(msg)
 
 

@@ -65,7 +65,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     """
 
     size: int = Field(default=2048, ge=16)
-    """Numbers in a vector; the fewer, the more runs of letters fall on one place."""
+    """Size of a vector; the smaller it is, the more n-grams share a place."""
     shortest: int = Field(default=2, ge=1)
     """Fewest characters in a run; the edge of a word counts as one."""
     longest: int = Field(default=4, ge=1)
@@ -90,7 +90,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
     @override
     def embed_query(self, text: str) -> list[float]:
         vector = np.zeros(self.size)
-        for (kind, run), count in Counter(self._runs(text)).items():
+        for (kind, run), count in Counter(self._ngrams(text)).items():
             number = _hashed(kind + run)
             weight = 1 + math.log(count)
             if kind == _WHOLE:
@@ -100,7 +100,7 @@ class HashedNgramEmbeddings(CheckedOptions, Embeddings):
         values: list[float] = (vector / length if length else vector).tolist()
         return values
 
-    def _runs(self, text: str) -> Iterator[tuple[str, str]]:
+    def _ngrams(self, text: str) -> Iterator[tuple[str, str]]:
         folded = fold(text)
         for word in _WORD.findall(folded) or folded.split():
             yield _WHOLE, word
@@ -121,7 +121,7 @@ class EmbeddingsDescription(FrozenModel):
     @classmethod
     def of(cls, embeddings: Embeddings) -> Self:
         """Describe embeddings, without anything that may be secret."""
-        names = (getattr(embeddings, attribute, None) for attribute in _NAMED_BY)
+        names = (getattr(embeddings, attribute, None) for attribute in _MODEL_NAME_FIELDS)
         model = next((name for name in names if isinstance(name, str) and name), None)
         last = re.split(r"[/\\]", model.rstrip("/\\"))[-1] if model else None
         return cls(kind=type(embeddings).__name__, model=last)
@@ -237,7 +237,7 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
             The classifier itself.
 
         Raises:
-            ConfigurationError: The samples cannot be learnt from.
+            ConfigurationError: The samples cannot be learned from.
             MissingDependencyError: scikit-learn is not installed.
         """
         rows = read_samples(samples)
@@ -287,8 +287,8 @@ class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier)
             The classifier.
 
         Raises:
-            ConfigurationError: The file is damaged or something else, or the embeddings are not
-                those that it was fitted with, as far as their names tell.
+            ConfigurationError: The file is damaged or of another kind, or the embeddings are not
+                those that it was fitted with, as far as their names show.
             OSError: The file cannot be read.
         """
         saved = dict(_read_classifier(Path(path)))
@@ -419,7 +419,7 @@ LARGEST_FILE = 256 << 20
 
 _FORMAT: Final = "langchain-groundedness query classifier"
 
-_NAMED_BY = ("model_name", "model", "model_id", "deployment", "azure_deployment")
+_MODEL_NAME_FIELDS = ("model_name", "model", "model_id", "deployment", "azure_deployment")
 
 _MOST_ITERATIONS = 2000
 

@@ -86,13 +86,14 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
     """
 
     embeddings: Embeddings
-    """Any LangChain embeddings; best those of the retriever, so that its vectors are meant."""
+    """Any LangChain embeddings; preferably those of the retriever, so that both measure the same
+    similarity."""
     threshold: float = Field(default=0.5, ge=-1.0, le=1.0)
     """Least cosine similarity that is close enough."""
     key: str = Field(default="retrieval_score", min_length=1)
     """Key of the strength in the output; by default the one that policies read."""
     raise_on_failure: bool = False
-    """Raise `VerificationError` when the embeddings fail, in place of calling it weak."""
+    """Raise `VerificationError` if the embeddings fail, instead of calling the retrieval weak."""
 
     def calibrate(
         self,
@@ -101,15 +102,15 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
         target_precision: float | None = None,
         target_recall: float | None = None,
     ) -> "GateCalibration":
-        """Find the threshold that does what is wanted on retrievals of yours.
+        """Find the threshold that reaches a target on your own retrievals.
 
         Args:
             samples: Pairs of an input, as for `invoke`, and whether its documents hold what the
                 question asks for. A hundred or more, both kinds among them.
-            target_precision: Of the retrievals that the gate lets through, at least this share
-                shall hold the answer, 0 to 1; the lowest such threshold is chosen.
-            target_recall: Of the retrievals that hold the answer, at least this share shall be
-                let through, 0 to 1; the highest such threshold is chosen.
+            target_precision: Of the retrievals that the gate lets through, at least this share must
+                hold the answer, 0 to 1; the lowest such threshold is chosen.
+            target_recall: Of the retrievals that hold the answer, at least this share must be let
+                through, 0 to 1; the highest such threshold is chosen.
 
         Returns:
             A new gate with that threshold, and its figures on the samples, which are better than

@@ -338,12 +338,12 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         (len(there - now.keys()), f"{len(there - now.keys()):,} only in the other"),
         (other_question, f"{other_question:,} with another question"),
     )
-    told = [text for place, (number, text) in enumerate(parts) if number or not place]
+    shown = [text for place, (number, text) in enumerate(parts) if number or not place]
     metrics = []
     for key in (key for key in _keys(run) if key in _keys(baseline)):
         lost = sum(_has(row, key) and not _has(now[name], key) for name, row in before.items())
         metrics.append(ComparedMetric(key, compare_runs(baseline, run, key), lost))
-    return RunComparison(run_title(baseline), tuple(metrics), f"{', '.join(told)}.")
+    return RunComparison(run_title(baseline), tuple(metrics), f"{', '.join(shown)}.")
 
 
 def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, EvaluatedRow]:

@@ -112,8 +112,8 @@ def _distribution(metric: figures.MetricFigures) -> str:
     plot.ticks(ticks, [(float(most), str(most))])
     for place, count in enumerate(counts):
         start, end = (low + (high - low) * edge / _BINS for edge in (place, place + 1))
-        told = f"{format_count(count)} with {start:.3g} to {end:.3g}"
-        plot.bar((place + 0.08) / _BINS, 0.84 / _BINS, 0, count, "e", told)
+        tooltip = f"{format_count(count)} with {start:.3g} to {end:.3g}"
+        plot.bar((place + 0.08) / _BINS, 0.84 / _BINS, 0, count, "e", tooltip)
     if metric.estimate is not None:
         plot.mark((metric.estimate.mean - low) / (high - low), "d")
     return plot.drawn()

@@ -69,8 +69,8 @@ def _case(row: EvaluatedRow, key: str, least: float | None) -> _Case:
     if found.score is None:
         return name, "error" if found.status == "failed" else "skipped", found.reason or ""
     if least is not None and found.score < least:
-        told = f"{display.format_number(found.score)} is below {least:g}. {found.comment}"
-        return name, "failure", told.strip()
+        text = f"{display.format_number(found.score)} is below {least:g}. {found.comment}"
+        return name, "failure", text.strip()
     return name, "", ""
 
 

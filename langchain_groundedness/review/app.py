@@ -131,7 +131,7 @@ class _Access:
         form = _fields(await request.body()) if request.method == "POST" else {}
         cookie = f"groundedness-review-{request.url.port or request.url.scheme}"
         identity = request.cookies.get(cookie, "")
-        known = self._sessions.looks_right(identity)
+        known = self._sessions.is_well_formed(identity)
         return Visit(
             request=request,
             sessions=self._sessions,

@@ -127,7 +127,7 @@ class Item:
 
     @property
     def was_asked(self) -> bool:
-        """Whether a person is or was asked, so that documents nobody cites are kept, too."""
+        """Whether a person is or was asked, so that documents without citations are kept, too."""
         return self.record.review.status != "none"
 
     @property

@@ -35,16 +35,16 @@ def make_live_app(
     chain: Runnable[str, str],
     *,
     about: Mapping[str, object],
-    told: Callable[[Exception], str],
+    describe: Callable[[Exception], str],
 ) -> Guard:
     """Make the page as an ASGI application for browsers on this machine.
 
     Args:
         chain: Ends with a `GroundednessGuard` that releases text at once.
         about: What the page says of documents and models.
-        told: Says in one line what went wrong.
+        describe: Says in one line what went wrong.
     """
-    questions = _Questions(chain, told)
+    questions = _Questions(chain, describe)
 
     def page(_: Request) -> Response:
         shown = {"root": "", "notice": "", "undo_seconds": 0, "longest": LONGEST_QUESTION}
@@ -62,9 +62,9 @@ def make_live_app(
 class _Questions:
     """Answers questions as streams of server-sent events."""
 
-    def __init__(self, chain: Runnable[str, str], told: Callable[[Exception], str]) -> None:
+    def __init__(self, chain: Runnable[str, str], describe: Callable[[Exception], str]) -> None:
         self._chain = chain
-        self._told = told
+        self._describe = describe
         self._open = 0
 
     async def ask(self, request: Request) -> Response:
@@ -85,7 +85,7 @@ class _Questions:
                 async for name, data in events:
                     yield _frame(name, data)
         except Exception as error:  # noqa: BLE001  (the page shows one line)
-            yield _frame("problem", {"message": named(self._told(error))})
+            yield _frame("problem", {"message": named(self._describe(error))})
         finally:
             self._open -= 1
 

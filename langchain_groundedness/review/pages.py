@@ -42,7 +42,7 @@ NOT_SAVED = "Your decision was not saved"
 
 NO_RECORD = "The audit log has no such record"
 
-_SAID = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+_PAST_TENSE = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 ANY = "any"
 
@@ -214,7 +214,7 @@ class Pages:
         self._on_decided = on_decided
         if on_decided is not None:
             for record in store.records(status="held"):
-                self._tell_when_final(record)
+                self._notify_when_final(record)
 
     def login(self, visit: Visit, *, wrong: bool = False) -> Response:
         """Ask for the token."""
@@ -276,7 +276,7 @@ class Pages:
         """Write what a reviewer has decided."""
         action: Any = visit.form.get("action", "")
         revision = visit.form.get("revision", "")
-        if action not in _SAID or not (revision.isdecimal() and revision.isascii()):
+        if action not in _PAST_TENSE or not (revision.isdecimal() and revision.isascii()):
             return visit.page("message.html", status=400, heading="This form cannot be read")
         note = _text(visit.form.get("note", "")).strip() or None
         answer = _text(visit.form.get("answer", ""))
@@ -302,10 +302,10 @@ class Pages:
             return self._too_late(visit, exc)
         except AuditError as exc:
             return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
-        self._tell_when_final(record)
+        self._notify_when_final(record)
         until = record.review.time or datetime.now(UTC)
         visit.known.last = Undoable(record.id, record.revision, visit.form, until)
-        visit.known.notice = f"You {_SAID[action]} the previous answer."
+        visit.known.notice = f"You {_PAST_TENSE[action]} the previous answer."
         filters = Filters.read(visit.form)
         return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
 
@@ -385,27 +385,27 @@ class Pages:
             why = "Your decision was not saved. Read the record again before you decide."
         return _unsaved(visit, 409, heading, why, first=first)
 
-    def _tell_when_final(self, record: AuditRecord) -> None:
+    def _notify_when_final(self, record: AuditRecord) -> None:
         if self._on_decided is None:
             return
         left = record.review.time - datetime.now(UTC) if record.review.time else timedelta()
         if left > timedelta():
-            timer = threading.Timer(left.total_seconds(), self._tell_when_final, [record])
+            timer = threading.Timer(left.total_seconds(), self._notify_when_final, [record])
             timer.daemon = True  # the next start waits for what is left
             timer.start()
         else:
-            self._tell(record, self._on_decided)
+            self._notify(record, self._on_decided)
 
-    def _tell(self, decided: AuditRecord, on_decided: Callable[[AuditRecord], object]) -> None:
+    def _notify(self, decided: AuditRecord, on_decided: Callable[[AuditRecord], object]) -> None:
         try:
             record = self._store.get(decided.id)
-            if record is not None and _stands(decided.review, record.review):
+            if record is not None and _still_holds(decided.review, record.review):
                 on_decided(record)
         except Exception as exc:  # noqa: BLE001  (the decision stands, whatever comes of it)
             logger.error("review: on_decided failed (%s)", type(exc).__name__)  # noqa: TRY400  (a traceback could quote the answer)
 
 
-def _stands(decided: Review, now: Review) -> bool:
+def _still_holds(decided: Review, now: Review) -> bool:
     """Tell whether a decision was not undone; used by an agent, it has taken effect earlier."""
     if now.time is None or decided.time is None:
         return False
@@ -430,7 +430,7 @@ def _unsaved(  # noqa: PLR0913  (what the page shows)
         why=why,
         first=first,
         again=again,
-        action=_SAID.get(form.get("action", "")),
+        action=_PAST_TENSE.get(form.get("action", "")),
         note=form.get("note", ""),
         answer=form.get("answer", "") if form.get("action") == "edit" else "",
         form=form,

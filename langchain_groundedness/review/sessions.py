@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 __all__ = ["FailedAttempts", "Session", "Sessions", "Undoable"]
 
-_IDLE = 8 * 3600.0
+_LONGEST_IDLE = 8 * 3600.0
 
-_LONGEST = 24 * 3600.0
+_LONGEST_SESSION = 24 * 3600.0
 
-_MOST = 1_000
+_MOST_SESSIONS = 1_000
 
 _ATTEMPTS, _WINDOW = 10, 60.0
 
@@ -68,7 +68,7 @@ class Sessions:
         return secrets.token_urlsafe(32)
 
     @staticmethod
-    def looks_right(identity: str) -> bool:
+    def is_well_formed(identity: str) -> bool:
         """Tell whether a cookie has the form of an id."""
         return _ID.fullmatch(identity) is not None
 
@@ -76,10 +76,10 @@ class Sessions:
         """Sign a browser in."""
         identity, now = self.new_id(), self._clock()
         with self._lock:
-            gone = [key for key, session in self._open.items() if not self._lives(session, now)]
+            gone = [key for key, session in self._open.items() if not self._is_active(session, now)]
             for key in gone:
                 del self._open[key]
-            if len(self._open) >= _MOST:
+            if len(self._open) >= _MOST_SESSIONS:
                 del self._open[min(self._open, key=lambda key: self._open[key].used)]
             self._open[_digest(identity)] = Session(now, now)
         return identity
@@ -89,7 +89,7 @@ class Sessions:
         now = self._clock()
         with self._lock:
             session = self._open.get(_digest(identity))
-            if session is None or not self._lives(session, now):
+            if session is None or not self._is_active(session, now):
                 return None
             session.used = now
             return session
@@ -109,8 +109,8 @@ class Sessions:
         return hmac.compare_digest(expected, token.encode(errors="replace"))
 
     @staticmethod
-    def _lives(session: Session, now: float) -> bool:
-        return now - session.used < _IDLE and now - session.began < _LONGEST
+    def _is_active(session: Session, now: float) -> bool:
+        return now - session.used < _LONGEST_IDLE and now - session.began < _LONGEST_SESSION
 
 
 class FailedAttempts:
@@ -127,7 +127,7 @@ class FailedAttempts:
         now = self._clock()
         with self._lock:
             self._at = {who: at for who, at in self._at.items() if now - at[-1] < _WINDOW}
-            if len(self._at) < _MOST or address in self._at:
+            if len(self._at) < _MOST_SESSIONS or address in self._at:
                 self._at[address] = [*self._at.get(address, [])[1 - _ATTEMPTS :], now]
 
     def too_many(self, address: str) -> bool:

@@ -63,9 +63,9 @@ class RunnableContract(ABC):
     """Tests that a runnable agrees with itself, hands its config on, and shares nothing.
 
     Inherit from it in a test module, in a class whose name begins with `Test`, and say how the
-    runnable is made and what it accepts. What a hook does not give is not tested; pytest then shows
-    the test as skipped. What it cannot see is how long `ainvoke` keeps the event loop: that takes a
-    clock, and a machine that does nothing else.
+    runnable is made and what it accepts. A test whose hook gives nothing is skipped. The contract
+    cannot see how long `ainvoke` blocks the event loop: that takes a clock, and a machine that does
+    nothing else.
 
     Example:
         >>> class TestUpperCase(RunnableContract):
@@ -130,14 +130,14 @@ class RunnableContract(ABC):
         return ProbeError
 
     def most_at_once(self, max_concurrency: int) -> int:
-        """Say how many inner runs a batch may have at work.
+        """Say how many inner runs a batch may have at once.
 
         Args:
             max_concurrency: What the config of the batch says.
 
         Returns:
             By default the same; more for a runnable that documents that each of its calls takes
-            as many for itself.
+            as many separately.
         """
         return max_concurrency
 
@@ -153,7 +153,7 @@ class RunnableContract(ABC):
                 self._agree(other, one, f"{name} differs from invoke for input {place}")
 
     def test_inputs_give_different_outputs(self) -> None:
-        """The inputs of this test class are of use: they give at least two outputs."""
+        """The inputs of this test class give at least two different outputs."""
         outputs = [self.runnable().invoke(each) for each in self.inputs()]
         message = (
             f"inputs() must give two or more different outputs; theirs are {shortened(outputs)}"
@@ -208,7 +208,7 @@ class RunnableContract(ABC):
             assert _METADATA.items() <= root.metadata.items(), f"{name}: the metadata are lost"
 
     def test_every_run_has_an_end(self) -> None:
-        """Handlers hear of the end of every run that they heard the start of."""
+        """Handlers see the end of every run whose start they saw."""
         for name, call in CALL_MODES.items():
             seen = SeenRuns()
             call(self.runnable(), self.inputs()[0], _config(seen))
@@ -221,7 +221,7 @@ class RunnableContract(ABC):
             runnable = self._with_probe(configs.append)
             call(runnable, self.inputs()[0], {**_config(seen), "recursion_limit": _LIMIT})
             assert configs, f"{name}: the probe was not called"
-            assert len(seen.runs) > 1, f"{name}: no handler hears of the inner run"
+            assert len(seen.runs) > 1, f"{name}: no handler sees the inner run"
             for config in configs:
                 assert _TAG in (config.get("tags") or ()), f"{name}: the tag is lost inside"
                 metadata = config.get("metadata") or {}
@@ -231,7 +231,7 @@ class RunnableContract(ABC):
             assert _NAME not in inside, f"{name}: an inner run has the name of the outer one"
 
     def test_max_concurrency_is_kept(self) -> None:
-        """A batch has no more inner runs at work at once than `max_concurrency` says."""
+        """A batch has at most as many inner runs at once as `max_concurrency` says."""
         at_work, most, lock = 0, 0, threading.Lock()
 
         def probe(_: RunnableConfig) -> None:
@@ -252,7 +252,7 @@ class RunnableContract(ABC):
         assert most <= allowed, f"abatch has {most} at work at once"
 
     def test_events_are_streamed(self) -> None:
-        """`astream_events` tells of start and end of the run."""
+        """`astream_events` reports the start and the end of the run."""
 
         async def events() -> list[Any]:
             stream = self.runnable().astream_events(
@@ -267,9 +267,9 @@ class RunnableContract(ABC):
         assert found[-1] == ended, f"the last events are {found[-3:]}, not {ended}"
 
     def test_a_stream_may_be_left(self) -> None:
-        """Who reads one chunk and no more ends the run.
+        """Reading only one chunk ends the run.
 
-        Of a chat model inside that is cancelled by it, LangChain tells of no end.
+        If that cancels a chat model inside, LangChain does not report the model's end.
         """
 
         async def left(seen: SeenRuns) -> None:
@@ -298,7 +298,7 @@ class RunnableContract(ABC):
             name: type(error_of(call, self.runnable(), bad)) for name, call in CALL_MODES.items()
         }
         assert len(set(kinds.values())) == 1, f"not the same exception: {kinds}"
-        accepted = f"bad_input() is {shortened(bad)}, and nobody refuses it"
+        accepted = f"bad_input() is {shortened(bad)}, and it is not refused"
         assert type(None) not in kinds.values(), accepted
 
     def test_one_bad_input_does_not_spoil_a_batch(self) -> None:
@@ -316,7 +316,7 @@ class RunnableContract(ABC):
                 self._agree(other, expected, f"{name} differs from invoke beside a bad input")
 
     def test_a_failure_inside_ends_the_same_in_every_way(self) -> None:
-        """What goes wrong inside is raised, or absorbed, whichever way it was called."""
+        """A failure inside is raised, or absorbed, whichever way the runnable was called."""
 
         def fail(_: RunnableConfig) -> None:
             raise ProbeError
@@ -329,7 +329,7 @@ class RunnableContract(ABC):
             assert not seen.open(), f"{name}: no end of {seen.open()}"
 
     def test_a_cancelled_run_is_cancelled(self) -> None:
-        """A cancellation is never taken for a failure: it comes through, and every run ends."""
+        """A cancellation is never treated as a failure: it propagates, and every run ends."""
 
         def cancel(_: RunnableConfig) -> None:
             raise asyncio.CancelledError
@@ -495,7 +495,7 @@ class CallbackHandlerContract(ABC):
         return None
 
     def found(self, handler: BaseCallbackHandler) -> Sequence[Any]:
-        """Give what the handler has found out so far, one value per run, in any order."""
+        """Give the handler's findings so far, one value per run, in any order."""
         return ()
 
     def kept(self, handler: BaseCallbackHandler) -> int:
@@ -527,7 +527,7 @@ class CallbackHandlerContract(ABC):
         assert_equal(run_bounded(chunks()), alone, "astream gives other chunks with the handler")
 
     def test_a_failing_chain_fails_as_it_does_without_the_handler(self) -> None:
-        """The chain's own exception comes through, and nothing is kept of the run."""
+        """The chain's own exception propagates, and nothing is kept of the run."""
         failing = self.chain() | RunnableLambda(_fail)
         for name, call in CALL_MODES.items():
             handler = self.handler()
@@ -551,7 +551,7 @@ class CallbackHandlerContract(ABC):
             assert self.kept(handler) == 0, f"{name}: something is kept"
 
     def test_nothing_is_kept_of_a_stream_that_is_left(self) -> None:
-        """Whoever stops reading a stream frees its state, sync and async."""
+        """Leaving a stream early frees its state, sync and async."""
         self._needs("kept")
         given, handler = self.inputs()[0], self.handler()
         chunks = self.chain().stream(given, {"callbacks": [handler]})
@@ -571,7 +571,7 @@ class CallbackHandlerContract(ABC):
         assert self.kept(other) == 0, "something is kept of an async stream that was left"
 
     def test_nothing_is_kept_of_a_run_that_is_cancelled(self) -> None:
-        """A cancelled run frees its state, if `kept` tells, and the cancellation comes through."""
+        """A cancelled run frees its state, if `kept` shows it, and the cancellation propagates."""
         handler, reached = self.handler(), asyncio.Event()
 
         async def wait(_: Any) -> None:
@@ -597,7 +597,7 @@ class CallbackHandlerContract(ABC):
         assert self.kept(handler) == 0, "something is kept of a cancelled run"
 
     def test_one_handler_serves_runs_at_the_same_time(self) -> None:
-        """What is found out about runs side by side is what is found out one by one."""
+        """Concurrent runs give the same findings as runs one after the other."""
         self._needs("found")
         inputs, chain = list(self.inputs()) * 6, self.chain()
         alone = self.handler()
@@ -617,7 +617,7 @@ class CallbackHandlerContract(ABC):
         )
 
     def test_given_twice_it_works_once(self) -> None:
-        """A handler in the config and bound to the chain tells of each run once."""
+        """A handler given both in the config and bound to the chain reports each run once."""
         self._needs("found")
         handler, given = self.handler(), self.inputs()[0]
         bound = self.chain().with_config(callbacks=[handler])
@@ -690,7 +690,7 @@ class AgentMiddlewareContract(ABC):
         """Give at least two questions with different answers."""
 
     def changes_answers(self) -> bool:
-        """Tell whether the middleware puts another text in the place of an answer."""
+        """Tell whether the middleware replaces the text of an answer."""
         return False
 
     def test_all_ways_to_run_agree(self) -> None:
@@ -727,7 +727,7 @@ class AgentMiddlewareContract(ABC):
         assert_equal(found, expected, "runs on a loop have mixed")
 
     def test_the_state_can_be_kept_and_taken_up_again(self) -> None:
-        """A checkpointer that takes plain data only keeps the state, and the agent goes on."""
+        """A checkpointer that accepts only plain data keeps the state, and the agent continues."""
         memory = require("langgraph.checkpoint.memory", extra="agents")
         plain = require("langgraph.checkpoint.serde.jsonplus", extra="agents")
         saver = memory.InMemorySaver(serde=plain.JsonPlusSerializer(allowed_msgpack_modules=None))
@@ -743,7 +743,7 @@ class AgentMiddlewareContract(ABC):
         assert_equal(asked, [first, second], "the questions in the kept state are others")
 
     def test_a_config_reaches_the_inside(self) -> None:
-        """Handlers hear of every run and of its end; tags and metadata are kept."""
+        """Handlers see the start and the end of every run; tags and metadata are kept."""
         for name, run in _RUN_MODES.items():
             seen = SeenRuns()
             config = {"callbacks": [seen], "tags": ["contract-tag"], "metadata": {"kept": "yes"}}
@@ -754,7 +754,7 @@ class AgentMiddlewareContract(ABC):
             assert set(kept) == {"yes"}, f"{name}: metadata are lost"
 
     def test_it_has_a_name_and_a_place_in_the_graph(self) -> None:
-        """Two of a kind can be told apart by name only, so it must not change; the graph draws."""
+        """Two of a kind differ only by name, so it must not change; the graph can be drawn."""
         assert self.middleware().name == self.middleware().name
         assert self.agent([self.middleware()]).get_graph().nodes
 
@@ -886,7 +886,7 @@ def _cut(text: str) -> str:
 
 
 def _sum(chunks: Iterable[Any]) -> Any:
-    """Add chunks as LangChain does: one that cannot be added takes the other's place."""
+    """Add chunks as LangChain does: one that cannot be added replaces the sum."""
     total = None
     for chunk in chunks:
         try:

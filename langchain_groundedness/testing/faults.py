@@ -51,16 +51,16 @@ class Fault:
     what: str
     """What happens, in a few words."""
     spoil: Callable[[ScriptedResponse, ScriptedRequest], ScriptedResponse]
-    """Makes the response that is sent of the right one, knowing the request."""
+    """Turns the right response into the one that is sent, given the request."""
     slow: bool = False
     """Whether the client waits until its own timeout."""
 
 
 class FaultyServer(ScriptedServer):
-    """A scripted server of which a share of the responses goes wrong.
+    """A scripted server, a share of whose responses goes wrong.
 
-    Which do is drawn from the seed, the request and how often it came, not from the order in which
-    requests come: calls made at once meet the same faults each time.
+    The seed, the request and how often it came decide which ones, not the order of requests: calls
+    made at once meet the same faults each time.
 
     Example:
         >>> with FaultyServer(["yes", "yes"], fault="http_503") as server:  # doctest: +SKIP
@@ -77,7 +77,7 @@ class FaultyServer(ScriptedServer):
         rate: float = 1.0,
         seed: int = 0,
     ) -> None:
-        """Take the right answers, and what is to go wrong."""
+        """Take the right answers, and the fault to inject."""
         _refuse_unknown(fault, rate)  # before there is a socket to close
         super().__init__(script)
         self._right, self._script = self._script, self._answer
@@ -245,7 +245,7 @@ _ALL = (
     ),
     Fault("empty", "the reply has no text", _text(lambda _: "")),
     Fault("null", "the reply is `null`", _text(lambda _: "null")),
-    Fault("prose", "the reply is a sentence about how good all is", _text(lambda _: _PROSE)),
+    Fault("prose", "the reply is a sentence that praises everything", _text(lambda _: _PROSE)),
     Fault("refusal", "the model refuses, in the field for it", _instead(refusal=_SORRY)),
     Fault("refusal_in_words", "the model refuses in its reply", _text(lambda _: _SORRY)),
     Fault(
@@ -259,7 +259,7 @@ _ALL = (
         "duplicated_ids", "every verdict comes three times", _lines(lambda lines: 3 * list(lines))
     ),
     Fault("contradictory_duplicates", "two verdicts for each claim", _lines(_contradicting)),
-    Fault("extra_keys", "fields that nobody asked for", _with_more),
+    Fault("extra_keys", "fields that were not asked for", _with_more),
     Fault("huge", "3,000 verdicts more", _lines(_with_very_much_more)),
     Fault(
         "wrong_types",
@@ -268,7 +268,7 @@ _ALL = (
     ),
     Fault(
         "nan",
-        "no numbers where there should be text",
+        "NaN and infinity where there should be text",
         _either("NaN", '{"lines": [NaN, -Infinity]}'),
     ),
     Fault(
@@ -279,7 +279,7 @@ _ALL = (
     Fault("empty_body", "the response has no body", _instead(body="")),
     Fault("null_body", "the response is `null`", _instead(body="null")),
     Fault(
-        "html_body", "a proxy's page in place of the response", _instead(body="<html>Busy</html>")
+        "html_body", "a proxy's page instead of the response", _instead(body="<html>Busy</html>")
     ),
     Fault("no_choices", "the response has no reply in it", _instead(body='{"choices": []}')),
     Fault("no_content", "the message has no content", _instead(body=json.dumps(_NO_CONTENT))),

@@ -1,7 +1,7 @@
 """Scripted parts for tests: of this package, and of whatever you build on it.
 
-Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` stand in for the model,
-`ScriptedClaimExtractor` and `ScriptedVerifier` for the stages that would ask one.
+Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` replace the model,
+`ScriptedClaimExtractor` and `ScriptedVerifier` the stages that would ask one.
 """
 
 import threading
@@ -103,7 +103,7 @@ class ScriptedChatModel(BaseChatModel):
 
 
 class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
-    """Gives the claims that a script says.
+    """Gives the claims of a script.
 
     Example:
         >>> extractor = ScriptedClaimExtractor(["Rome is in Italy."])
@@ -136,7 +136,7 @@ def _located(identity: str, text: str, answer: str) -> Claim:
 
 
 class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
-    """Gives the verdicts that a script says, with a citation where the verdict needs one.
+    """Gives the verdicts of a script, with a citation where the verdict needs one.
 
     Example:
         >>> from langchain_core.documents import Document

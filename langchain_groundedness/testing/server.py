@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 Delivery = Callable[[socket, bytes], None]
-"""Brings a response, status line and headers included, to the client at the other end."""
+"""Sends a response, including status line and headers, to the client."""
 
 
 HTTP_OK = 200
@@ -56,7 +56,7 @@ class ScriptedResponse(NamedTuple):
     headers: Mapping[str, str] | None = None
     """Headers beside those that every response has."""
     body: str | None = None
-    """What stands in the place of the whole completion, valid JSON or not."""
+    """Replaces the whole completion, valid JSON or not."""
     delivery: Delivery | None = None
     """How the response is sent; by default at once and whole."""
 
@@ -117,7 +117,7 @@ class ScriptedServer:
             raise ConfigurationError(msg)
         self._script = script if callable(script) else _in_order(iter(script))
         self._lock = threading.Lock()
-        self._in_flight = 0
+        self._open_requests = 0
         self._over = threading.Event()
         self._http = _HTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
         self.requests: list[ScriptedRequest] = []
@@ -167,15 +167,15 @@ class ScriptedServer:
         request = ScriptedRequest(body)
         with self._lock:
             self.requests.append(request)
-            self._in_flight += 1
-            self.peak_concurrency = max(self.peak_concurrency, self._in_flight)
+            self._open_requests += 1
+            self.peak_concurrency = max(self.peak_concurrency, self._open_requests)
             answer = self._answered(request)
         response = ScriptedResponse(answer) if isinstance(answer, str) else answer
         response = response._replace(text=response.text.replace("{tag}", request.tag))
         if response.after is not None:
             response.after.wait(timeout=30)
         with self._lock:
-            self._in_flight -= 1
+            self._open_requests -= 1
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
         if response.status != HTTP_OK:
@@ -187,8 +187,8 @@ class ScriptedServer:
             answer: object = self._script(request)
             if isinstance(answer, str | ScriptedResponse):
                 return answer
-            told = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
-            return ScriptedResponse(told, status=_FAILED)
+            why = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
+            return ScriptedResponse(why, status=_FAILED)
         except Exception as exc:  # noqa: BLE001  (the client hears of it)
             return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
 
@@ -344,23 +344,23 @@ def _events(answer: dict[str, Any]) -> str:
 
 
 class KnownClaim(NamedTuple):
-    """What is right about a claim."""
+    """The right verdict on a claim."""
 
     verdict: VerdictLabel
     evidence: str = ""
-    """The sentence of a document that decides it, as it stands there. Only a judge that is asked
-    claim by claim needs none: without, a claim is unverifiable to all others."""
+    """The sentence of a document that decides it, verbatim. Only a judge that is asked claim by
+    claim can do without; all others then call the claim unverifiable."""
     value: str = ""
     """The right value, if the claim is contradicted."""
 
 
 class HonestJudge:
-    """Answers the prompts of this package as a model would that makes no mistakes.
+    """Answers the prompts of this package as a model that makes no mistakes would.
 
     It reads what the prompts for extraction, verification (both strategies), the two in a single
-    pass, and correction show between their fences, and writes the lines that they ask for, inside
-    a schema or plainly. A claim that it does not know is unverifiable to it, and so is one whose
-    evidence is not shown.
+    pass, and correction show between their fences, and writes the lines that they ask for, inside a
+    schema or plainly. A claim that it does not know is unverifiable, and so is one whose evidence
+    is not shown.
 
     Example:
         >>> known = {"Rome is in Italy.": KnownClaim("supported", "Rome lies in Italy.")}
@@ -373,7 +373,7 @@ class HonestJudge:
     def __init__(
         self, claims: Mapping[str, KnownClaim], rewritten: Mapping[str, str] | None = None
     ) -> None:
-        """Say what is right."""
+        """Take the right verdicts."""
         for text, known in claims.items():
             _refuse_unknown(text, known)
         self._claims = dict(claims)

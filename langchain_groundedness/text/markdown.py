@@ -88,7 +88,7 @@ class BlockScanner:
             yield from self._close()
 
     @property
-    def settled(self) -> int:
+    def final_end(self) -> int:
         """Offset of the first character whose block is not final."""
         return self.open.start if self.open else self._line
 

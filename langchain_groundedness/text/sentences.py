@@ -64,12 +64,12 @@ class BlockScan:
             return
         try:
             while match := next_candidate(text, self._at, block.end):
-                end = Look(text, self.start, block.end, closed=closed).boundary(match)
+                end = BoundaryContext(text, self.start, block.end, closed=closed).boundary(match)
                 self._at = max(match.end(), end or 0)
                 if end is not None:
                     yield from _trimmed(text, self.start, end)
                     self.start = end
-        except Hold:
+        except NeedsMoreTextError:
             return
         if not closed:  # an incomplete word may become part of a longer match
             self._at = max(self._at, text.rfind(" ", self._at, block.end))
@@ -202,11 +202,11 @@ def next_candidate(text: str, start: int, end: int) -> re.Match[str] | None:
     return _CANDIDATE.search(text, start, end)
 
 
-class Hold(Exception):  # noqa: N818  (not an error, but a request for more text)
+class NeedsMoreTextError(Exception):
     """The text read so far is not enough to decide."""
 
 
-class Look(NamedTuple):
+class BoundaryContext(NamedTuple):
     """The context of a decision: the open sentence and the known text after it."""
 
     text: str
@@ -219,13 +219,13 @@ class Look(NamedTuple):
         if match["code"]:
             return None
         if match["tick"]:
-            return self._hold_if(
+            return self._need_more_if(
                 self.limit - match.start() <= _CODE_LENGTH
                 and "\n" not in self.text[match.start() : self.limit]
             )
         if match["url"]:
-            return self._hold_if(not _SPACE_OR_CJK.search(self.text, match.end(), self.limit))
-        self._hold_if(match.end() == self.limit)
+            return self._need_more_if(not _SPACE_OR_CJK.search(self.text, match.end(), self.limit))
+        self._need_more_if(match.end() == self.limit)
         if match.end() == self.limit:
             return None
         follows = self.text[match.end()]
@@ -239,9 +239,9 @@ class Look(NamedTuple):
         end = self._tail(match.end())
         return end if self._ends(match, end) else None
 
-    def _hold_if(self, undecided: bool) -> None:  # noqa: FBT001  (reads as a sentence)
+    def _need_more_if(self, undecided: bool) -> None:  # noqa: FBT001  (reads as a sentence)
         if undecided and not self.closed:
-            raise Hold
+            raise NeedsMoreTextError
 
     def _tail(self, at: int) -> int:
         """Move the end past citation markers and emoji that belong to the sentence."""
@@ -249,20 +249,20 @@ class Look(NamedTuple):
         while True:
             while at < self.limit and self.text[at] in " \t":
                 at += 1
-            self._hold_if(at == self.limit)
+            self._need_more_if(at == self.limit)
             if at == self.limit:
                 return end
-            self._hold_if(self.text[at] in "[(" and self.limit - at < _TAIL_AHEAD)
+            self._need_more_if(self.text[at] in "[(" and self.limit - at < _TAIL_AHEAD)
             match = _TAIL.match(self.text, at, self.limit)
             if match is None:
                 return end
-            self._hold_if(match.end() == self.limit)
+            self._need_more_if(match.end() == self.limit)
             at = end = match.end()
 
     def _glued(self, match: re.Match[str]) -> bool:
         """Return whether a sentence ends although no space follows its mark."""
         after = self.text[match.end() : min(self.limit, match.end() + _LOOK_AHEAD)]
-        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        self._need_more_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
         word = _GLUED.match(after)
         before = self.text[max(self.start, match.start() - _LOOK_AHEAD) : match.start()]
         token = before.split()[-1] if before and not before[-1:].isspace() else ""
@@ -278,11 +278,11 @@ class Look(NamedTuple):
     def _ends(self, match: re.Match[str], end: int) -> bool:
         """Return whether a mark with white space after it ends a sentence."""
         found = _NEXT.search(self.text, end, self.limit)
-        self._hold_if(found is None)
+        self._need_more_if(found is None)
         if found is None:
             return False
         after = self.text[found.start() : min(self.limit, found.start() + _LOOK_AHEAD)]
-        self._hold_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
+        self._need_more_if(len(after) < _LOOK_AHEAD and not any(map(str.isspace, after)))
         after = after.split()[0]
         if _UNDERLINE.match(after):
             return False

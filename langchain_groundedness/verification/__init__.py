@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from langchain_groundedness._runtime.lazy import lazy_names
 
-if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
+if TYPE_CHECKING:  # what `_NAMES_BY_MODULE` says; a test compares them
     from langchain_groundedness.verification.base import Verifier as Verifier
     from langchain_groundedness.verification.cached import CachedVerifier as CachedVerifier
     from langchain_groundedness.verification.cascade import CascadeVerifier as CascadeVerifier
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what `_HOMES` says; a test compares them
     from langchain_groundedness.verification.embedding import EmbeddingVerifier as EmbeddingVerifier
     from langchain_groundedness.verification.llm import LLMVerifier as LLMVerifier
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "base": "Verifier",
     "cached": "CachedVerifier",
     "cascade": "CascadeVerifier Stage",
@@ -39,5 +39,5 @@ _HOMES = {
 
 if not TYPE_CHECKING:
     __all__, __getattr__, __dir__ = lazy_names(
-        __name__, _HOMES, {"embedded.decision_model": "langchain_core.decisions"}
+        __name__, _NAMES_BY_MODULE, {"embedded.decision_model": "langchain_core.decisions"}
     )

@@ -31,13 +31,13 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.verdict_replies import ReplyReader, VerdictLine
 
-__all__ = ["Asking", "NumberedEvidence", "judge_together", "why_unchecked"]
+__all__ = ["JudgeCalls", "NumberedEvidence", "judge_together", "why_unchecked"]
 
 
 def judge_together(
     task: VerificationTask,
     evidence: "NumberedEvidence",
-    ask: "Asking",
+    ask: "JudgeCalls",
     verifier: str,
     budget: RetryBudget,
 ) -> Flow[list[ClaimVerdict]]:
@@ -50,7 +50,7 @@ def judge_together(
     reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in task.claims}
     wrong: dict[str, str] = {}
     asked_alone: set[str] = set()
-    said = ""
+    last_reply = ""
     for group in _rounds(task.claims, verdicts):
         if group is not task.claims and not budget.take():
             reasons |= {
@@ -61,14 +61,14 @@ def judge_together(
             break
         values, read = _request(task, group, evidence, wrong)
         try:
-            reply = yield ModelCall(ask.for_lines, values, options={"budget": budget, "read": read})
+            reply = yield ModelCall(ask.several, values, options={"budget": budget, "read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
                 reasons |= dict.fromkeys(reasons.keys() - asked_alone, reason)
                 break
             reasons |= {claim.id: reason for claim in group}
-            said = exc.raw
+            last_reply = exc.raw
         else:
             for number, claim in enumerate(group, 1):
                 if line := reply.decided.get(number):
@@ -77,8 +77,10 @@ def judge_together(
                     wrong[claim.id] = reply.undecided.get(number, _LEFT_OUT)
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
-        if ask.plainly and not verdicts and group is not task.claims and len(group) == 1:
-            verdicts = yield from _plain_verdicts(task.claims, ask.plainly, said, budget, reasons)
+        if ask.single and not verdicts and group is not task.claims and len(group) == 1:
+            verdicts = yield from _plain_verdicts(
+                task.claims, ask.single, last_reply, budget, reasons
+            )
             break
     return [
         verdicts.get(claim.id)
@@ -87,33 +89,32 @@ def judge_together(
     ]
 
 
-class Asking(NamedTuple):
-    """How a judge is asked."""
+class JudgeCalls(NamedTuple):
+    """The two ways of asking a judge."""
 
-    for_lines: StructuredModel[VerdictLines]
-    """For several claims: one line of a reply each."""
-    plainly: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
-    """About one claim, where no line could be read, by a judge that replied so before; `None`
-    gives up instead."""
+    several: StructuredModel[VerdictLines]
+    """About several claims: the reply has one line for each."""
+    single: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
+    """About one claim, after a reply without a line that can be read; `None` gives up instead."""
 
 
 def _plain_verdicts(
     claims: Sequence[Claim],
     ask: Callable[[Claim, str], Flow[ClaimVerdict | None]],
-    said: str,
+    last_reply: str,
     budget: RetryBudget,
     reasons: dict[str, str],
 ) -> Flow[dict[str, ClaimVerdict]]:
     """Ask about claims in plain questions; note if no call is left for those without a verdict."""
     verdicts: dict[str, ClaimVerdict] = {}
     for place, claim in enumerate(claims):
-        if place == _GIVE_UP and not verdicts:
+        if place == _MAX_UNANSWERED and not verdicts:
             break
         if not budget.take():
             reasons |= {each: f"{reason}; {_NO_CALL_LEFT}" for each, reason in reasons.items()}
             break
         try:
-            verdict = yield from ask(claim, said)
+            verdict = yield from ask(claim, last_reply)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             caught(exc)
             break
@@ -122,7 +123,7 @@ def _plain_verdicts(
     return verdicts
 
 
-_GIVE_UP = 2
+_MAX_UNANSWERED = 2
 """Claims after which a judge that answered no plain question is asked no more of them."""
 
 
@@ -135,11 +136,11 @@ def _request(
     """Fill the variables of the prompt, and make what reads the reply."""
     question, claims = question_part(task.question), fence("claims", _numbered(group))
     tag = reply_tag(evidence.shown, question, claims)
-    told = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
+    problems = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
     values = {
         "evidence": evidence.shown,
         "question": question,
-        "claims": with_tag(claims, tag, wrong=", ".join(told)),
+        "claims": with_tag(claims, tag, wrong=", ".join(problems)),
     }
     return values, ReplyReader(tag, len(group), len(evidence.sentences))
 
@@ -176,16 +177,16 @@ def why_unchecked(exc: Exception) -> str:
     """Say why a claim could not be checked, without a word of what was sent or replied."""
     if isinstance(exc, GroundednessError):
         return str(exc)
-    unread = _UNREAD if isinstance(exc, _OF_READING) and _of_the_client(exc) else ""
+    unread = _CHECK_THE_URL if isinstance(exc, _READING_ERRORS) and _of_the_client(exc) else ""
     more = "; ".join(filter(None, (details(exc), unread)))
     return f"{type(exc).__name__} from the judge{f' ({more})' if more else ''}"
 
 
-_OF_READING = (AttributeError, JSONDecodeError, LookupError)
+_READING_ERRORS = (AttributeError, JSONDecodeError, LookupError)
 
 _CLIENTS = ("json.", "langchain_core.language_models", "langchain_openai.", "openai.")
 
-_UNREAD = "was the response a chat completion? check the URL of the server"
+_CHECK_THE_URL = "was the response a chat completion? check the URL of the server"
 
 
 def _of_the_client(exc: Exception) -> bool:

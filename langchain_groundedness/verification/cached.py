@@ -316,7 +316,7 @@ class _Lookup(NamedTuple):
 _FORMAT = 2
 """Increase it when the format of entries or keys changes."""
 
-_LARGEST = 1 << 20
+_LONGEST_ENTRY = 1 << 20
 """Most characters of an entry; typical entries have a few hundred."""
 
 _DIGITS = 64
@@ -355,8 +355,8 @@ def _describe(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR091
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, RunnableBindingBase):
         return _describe([value.bound, value.kwargs], f"{path}.bound", unknown)
-    if isinstance(value, BaseChatModel) and (told := _model_options(value)) is not None:
-        return [name, told]
+    if isinstance(value, BaseChatModel) and (options := _model_options(value)) is not None:
+        return [name, options]
     if isinstance(value, BasePromptTemplate) and not any(
         map(callable, value.partial_variables.values())
     ):
@@ -484,9 +484,9 @@ def _text_of(found: Any) -> str:
     """Return the text of a stored value; empty if it cannot be an entry."""
     if isinstance(found, Sequence) and found and isinstance(found[0], Generation):
         found = found[0].text
-    if isinstance(found, bytes | bytearray) and len(found) <= _LARGEST:
+    if isinstance(found, bytes | bytearray) and len(found) <= _LONGEST_ENTRY:
         found = found.decode("ascii", errors="replace")
-    is_text = isinstance(found, str) and len(found) <= _LARGEST and found.isascii()
+    is_text = isinstance(found, str) and len(found) <= _LONGEST_ENTRY and found.isascii()
     return found if is_text else ""
 
 

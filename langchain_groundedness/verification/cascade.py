@@ -49,7 +49,7 @@ class Stage(CheckedOptions, Serializable):
     settle_unsupported: float = 0.1
     """Up to this support probability, `contradicted` and `unverifiable` are final."""
     settles: Callable[[ClaimVerdict], bool] | None = None
-    """Decides whether a verdict is final, in place of the band. Not called for `unchecked`."""
+    """Decides whether a verdict is final, instead of the band. Not called for `unchecked`."""
     required: bool = False
     """Whether this stage must succeed. If so, a claim that it could not check, or judged without
     evidence, is `unchecked`, and no later stage judges it."""

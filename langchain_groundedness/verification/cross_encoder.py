@@ -234,8 +234,8 @@ class CrossEncoderVerifier(PooledVerifier):
                 count_tokens=self.count_tokens or encoder_tokens,
             )
             return _Evidence(windows, {})
-        rooms = {claim.text: public.room(claim.text, task.question) for claim in task.claims}
-        enough = [room for room in rooms.values() if room >= _LEAST_EVIDENCE]
+        tokens_left = {c.text: public.tokens_left(c.text, task.question) for c in task.claims}
+        enough = [left for left in tokens_left.values() if left >= _LEAST_EVIDENCE]
         windows = evidence_windows(
             documents if enough else (),
             sentences=self.window_sentences,
@@ -247,7 +247,7 @@ class CrossEncoderVerifier(PooledVerifier):
             f"the claim leaves no room for evidence: {self.cross_encoder} reads "
             f"{public.model.limit} tokens"
         )
-        too_long = {text: reason for text, room in rooms.items() if room < _LEAST_EVIDENCE}
+        too_long = {text: reason for text, left in tokens_left.items() if left < _LEAST_EVIDENCE}
         return _Evidence(windows, too_long)
 
     def _pairs(

@@ -45,7 +45,7 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.batched import (
-    Asking,
+    JudgeCalls,
     NumberedEvidence,
     judge_together,
     why_unchecked,
@@ -81,8 +81,8 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     line in this form is then asked two plain questions about each claim: yes, no or unknown, and
     the number of the sentence that decides it. With `per_claim`, the reply is one word and nothing
     else. Verdicts on swapped claims look right: only a second verifier sees them. Where a false
-    `supported` is dear, let the embedded verifier confirm each `supported`, in a `CascadeVerifier`
-    as in "A cross-checked judge" of the page on security.
+    `supported` is costly, let the embedded verifier confirm each `supported`, in a
+    `CascadeVerifier` as in "A cross-checked judge" of the page on security.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -111,7 +111,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
     with `claims`. With a prompt of your own, no plain questions are asked."""
     packer: EvidencePacker | None = None
-    """How documents are cut up for calls; by default 100,000 tokens a call for `batched` and
+    """How documents are split into calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
     claims_per_call: int = Field(default=12, ge=1)
     """Most claims in one call of `batched`."""
@@ -187,20 +187,20 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             plan = self._plan(task)
-            yield from plan.settled()
+            yield from plan.final_verdicts()
             for place, output in plan.judge.batch_as_completed(plan.calls, self._limited(config)):
-                yield from plan.settled(place, output)
+                yield from plan.final_verdicts(place, output)
 
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             plan = await computed(size_of(task.documents), self._plan, task)
-            for verdicts in plan.settled():
+            for verdicts in plan.final_verdicts():
                 yield verdicts
             outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
             async for place, output in outputs:
-                for verdicts in plan.settled(place, output):
+                for verdicts in plan.final_verdicts(place, output):
                     yield verdicts
 
     def _limited(self, config: RunnableConfig) -> RunnableConfig:
@@ -225,9 +225,9 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         # Batch by batch, so that calls that share their evidence follow one another.
         evidence = [read(batch) for batch in packer.pack(task.documents)]
         calls = [_Call(group, batch) for batch in evidence for group in groups]
-        more = len(task.claims) * len(evidence) + _TO_FIND_THE_FORM
+        more = len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM
         if self.strategy == "batched":
-            more = 2 * len(task.claims) * len(evidence) + _TO_FIND_THE_FORM * len(calls)
+            more = 2 * len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM * len(calls)
         budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
         return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
 
@@ -236,7 +236,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         if self.strategy == "per_claim":
             ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
             return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
-        judge = memoized(self, self._asking)
+        judge = memoized(self, self._batched_judge)
         plain = LabelModel(self.model, LABEL_PROMPT, self.support_threshold, self.timeout)
 
         def judged(call: _Call) -> Flow[list[ClaimVerdict]]:
@@ -246,12 +246,12 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
                 return found if found and found.verdict != _label(before) else None
 
             # A prompt of the user's own may ask something else than these questions.
-            ask = Asking(judge, by_questions if self.prompt is None else None)
+            ask = JudgeCalls(judge, by_questions if self.prompt is None else None)
             return judge_together(call.task, call.evidence, ask, name, budget)
 
         return judged
 
-    def _asking(self) -> StructuredModel[VerdictLines]:
+    def _batched_judge(self) -> StructuredModel[VerdictLines]:
         return StructuredModel[VerdictLines](
             model=self.model,
             prompt=self._prompt,
@@ -264,7 +264,7 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
 
 _BUDGET = {"batched": 100_000, "per_claim": 3_000}
 
-_TO_FIND_THE_FORM = 4
+_CALLS_TO_FIND_THE_FORM = 4
 
 
 class _Call(NamedTuple):
@@ -292,7 +292,7 @@ class _Plan:
         verdicts = [verdict for output in outputs for verdict in output]
         return self._reconciled(self.task, verdicts)
 
-    def settled(
+    def final_verdicts(
         self, place: int | None = None, output: list[ClaimVerdict] | None = None
     ) -> Iterator[list[ClaimVerdict]]:
         """Give the verdicts that are final now that the call at a place has come back."""
@@ -366,7 +366,7 @@ _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 
 _SHORTEST_PIECE = 2
 
-_LEAST_OF_ALL = 0.01
+_LEAST_LABEL_MASS = 0.01
 """Least probability of all labels together: below, the model was about to say something else."""
 
 _SUBJECT = "log-probabilities"
@@ -573,7 +573,7 @@ def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]
                 return {}
             seen[label] = seen.get(label, 0.0) + math.exp(option["logprob"])
     total = sum(seen.values())
-    if total < _LEAST_OF_ALL:
+    if total < _LEAST_LABEL_MASS:
         return {}
     return {label: share / total for label, share in seen.items()}
 

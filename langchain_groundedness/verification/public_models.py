@@ -25,7 +25,7 @@ _FLAN_T5_BASE = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc
 _ANSWER_IDS = [3, 209]  # tokens that MiniCheck-Flan-T5 answers with: unsupported, supported
 _TOKENS_PER_RUN = 4096
 """Most tokens, padding included, that a network reads at once; this bounds its memory."""
-_SLACK = 8
+_JOINING_TOKENS = 8
 """Tokens by which an input may be longer than the sum of its parts."""
 
 
@@ -204,10 +204,10 @@ class LoadedModel:
         """Count the tokens of a text as part of an input."""
         return len(self._encoder.encode(self._inert(text), add_special_tokens=False).ids)
 
-    def room(self, claim: str, question: str | None) -> int:
+    def tokens_left(self, claim: str, question: str | None) -> int:
         """Count the tokens that an input has left for evidence beside a claim."""
         frame = self._encoder.encode(*self.texts("", claim, question))
-        return self.model.limit - len(frame.ids) - _SLACK
+        return self.model.limit - len(frame.ids) - _JOINING_TOKENS
 
     def texts(self, evidence: str, claim: str, question: str | None) -> tuple[str, ...]:
         """Fill the templates of the model's input."""

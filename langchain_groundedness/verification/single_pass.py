@@ -106,8 +106,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     packer: EvidencePacker = EvidencePacker(max_tokens=100_000)
     """How much evidence one call may hold, and how more than that is cut up for the two steps."""
     max_sentences: int = Field(default=24, ge=1)
-    """Most sentences of an answer that is judged in one call: models lose the thread in long
-    lists."""
+    """Most sentences of an answer that is judged in one call: models lose track in long lists."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)

@@ -136,7 +136,7 @@ class ReplyReader(NamedTuple):
         return 0 in verdicts.strangers or bool(verdicts.strangers and len(named) < self.claims)
 
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
-        """Give the lines of a reply, and what stands before and after the first of them."""
+        """Give the lines of a reply, and the text before and after the first of them."""
         text = reply_text(raw)
         if calls := list(_tool_calls(message_of(raw))):
             return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
@@ -151,7 +151,7 @@ class ReplyReader(NamedTuple):
             raise _NoReplyError(msg)
         [(name, arguments)] = calls
         if name != VerdictLines.__name__:
-            msg = "calls a tool that there is not"
+            msg = "calls a tool that does not exist"
             raise _NoReplyError(msg)
         begins = _OBJECT.match(arguments)
         lines, end = self._of_object(arguments, 0 if begins else len(arguments))
@@ -170,7 +170,7 @@ class ReplyReader(NamedTuple):
         if isinstance(lines, str):
             lines = [lines]
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-            msg = "has lines that are no text"
+            msg = "has lines that are not text"
             raise _NoReplyError(msg)
         return self._untagged(lines, tag=found.get("tag")), end
 
@@ -315,7 +315,7 @@ class ReplyReader(NamedTuple):
 _NOT_IN_FORM = "is not in the form that was asked for"
 
 _CUT = "\0"
-"""Stands at the end of a line that is not whole."""
+"""Marks the end of a line that is not whole."""
 
 
 class _NoReplyError(Exception):
@@ -373,7 +373,7 @@ _LIST = r"[\s0-9,;&\u2013-]"
 
 _AFTER = re.compile(
     rf"{_MARK}*+(?:"
-    rf"(?:(?:by|in)\s++)?(?:sentences?|evidence)\b(?P<told>(?:{_LIST}|[\[\]]|and\b)*+)"
+    rf"(?:(?:by|in)\s++)?(?:sentences?|evidence)\b(?P<cited>(?:{_LIST}|[\[\]]|and\b)*+)"
     rf"|(?P<bracketed>(?:\[{_LIST}++\](?:[\s,;&]|and\b)*+)++)"
     rf")?+{_MARK}*+",
     re.IGNORECASE | re.ASCII,
@@ -438,7 +438,7 @@ _ANNOUNCED = frozenset(
     will with you your
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-"""The only words that may stand before verdicts: no arrangement of them takes one back."""
+"""The only words that may come before verdicts: no arrangement of them takes one back."""
 
 _OFFERED = frozenset(
     """
@@ -448,7 +448,7 @@ _OFFERED = frozenset(
     these this to verdicts with would you your
     """.split()  # noqa: SIM905
 )
-"""The only words that may stand behind verdicts, in a sentence that begins like an offer."""
+"""The only words that may come after verdicts, in a sentence that begins like an offer."""
 
 _OFFER = re.compile(
     r"(?:please )?(?:let me know|feel free|if you|i hope|hope|thanks?|that(?: i|')s all|done|end of"
@@ -547,7 +547,7 @@ def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
     label, rest = _LABELS[found["label"].lower()], text[found.end() :]
     more = _AFTER.fullmatch(rest)
     if more is not None:
-        return label, _numbers(found["numbers"], more["told"] or more["bracketed"] or ""), ""
+        return label, _numbers(found["numbers"], more["cited"] or more["bracketed"] or ""), ""
     note = _NOTE.match(rest)
     if label != "unverifiable" or note is None:
         return None

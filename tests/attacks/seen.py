@@ -16,10 +16,10 @@ FIXED = (
 """All that people of ours say to a judge after the system prompt, but for fences."""
 
 _WRONG = (
-    "calls a tool that there is not",
+    "calls a tool that does not exist",
     "does not repeat the tag that was given",
     "has a verdict that names no evidence",
-    "has lines that are no text",
+    "has lines that are not text",
     "has more than one tool call",
     "has more than the word behind a label",
     "has no line that begins with the tag that was given",

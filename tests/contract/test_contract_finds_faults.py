@@ -230,7 +230,7 @@ def test_a_bad_input_that_nobody_refuses_is_told() -> None:
         def bad_input(self) -> Any:
             return "c"
 
-    with pytest.raises(AssertionError, match="bad_input\\(\\) is 'c', and nobody refuses it"):
+    with pytest.raises(AssertionError, match="bad_input\\(\\) is 'c', and it is not refused"):
         Kept().test_a_bad_input_is_refused_in_every_way()
 
 

@@ -322,11 +322,11 @@ def test_every_yaml_mapping_is_a_policy_or_an_error(data: dict[str, Any], *, flo
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("trust_score: {at_least: 80}", "trust_score: at_least must lie from 0 to 1, got 80"),
-        ("trust_score: {below: -0.1}", "trust_score: below must lie from 0 to 1"),
-        ("lowest_supported_probability: {below: 90}", "below must lie from 0 to 1, got 90"),
-        ("highest_unsupported_probability: {at_least: 2}", "at_least must lie from 0 to 1, got 2"),
-        ("retrieval_score: {below: 1.5}", "retrieval_score: below must lie from -1 to 1"),
+        ("trust_score: {at_least: 80}", "trust_score: at_least must be from 0 to 1, got 80"),
+        ("trust_score: {below: -0.1}", "trust_score: below must be from 0 to 1"),
+        ("lowest_supported_probability: {below: 90}", "below must be from 0 to 1, got 90"),
+        ("highest_unsupported_probability: {at_least: 2}", "at_least must be from 0 to 1, got 2"),
+        ("retrieval_score: {below: 1.5}", "retrieval_score: below must be from -1 to 1"),
         ("trust_score: 0.5", r"trust_score: Input should be a mapping, such as \{at_least: 0.5\}"),
         ("contradicted: 1", r"contradicted: Input should be a mapping, such as \{at_least: 1\}"),
         ("verdict: hallucinated", "when.verdict: Input should be .*, got 'hallucinated'"),

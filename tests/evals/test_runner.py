@@ -61,7 +61,7 @@ class Asking(Evaluator):
         return self._scored(float(str(reply.text)))
 
 
-def told(run: EvaluationRun) -> list[tuple[str, float | None]]:
+def scores_by_id(run: EvaluationRun) -> list[tuple[str, float | None]]:
     return [(row.row.id, row.scores[0].score) for row in run.rows]
 
 
@@ -155,10 +155,10 @@ def test_a_run_goes_on_where_it_ended(run: Evaluate, tmp_path: Path, lines: int,
     there = {row.row.id for row in load_run(journal).rows} if lines else set()
     evaluator = CountingEvaluator()
     resumed = run(ROWS, evaluator, journal=journal, fsync=True)
-    assert told(resumed) == told(whole)
+    assert scores_by_id(resumed) == scores_by_id(whole)
     assert set(evaluator.asked) == {row["id"] for row in ROWS} - there
     assert len(evaluator.asked) == len(set(evaluator.asked))
-    assert told(load_run(journal)) == told(whole)
+    assert scores_by_id(load_run(journal)) == scores_by_id(whole)
 
 
 @both
@@ -171,10 +171,10 @@ def test_rows_that_failed_are_tried_again_only_if_asked(run: Evaluate, tmp_path:
 
     run(*options(lambda m: ["0.5", TimeoutError()][m[0].text == "b"]), journal=journal)
     kept = run(*options(lambda _: "1"), journal=journal)
-    assert told(kept) == [("1", 0.5), ("2", None)]
+    assert scores_by_id(kept) == [("1", 0.5), ("2", None)]
     assert kept.rows[1].scores[0].reason is not None
     mended = run(*options(lambda _: "1"), journal=journal, retry_failed=True)
-    assert told(mended) == told(load_run(journal)) == [("1", 0.5), ("2", 1.0)]
+    assert scores_by_id(mended) == scores_by_id(load_run(journal)) == [("1", 0.5), ("2", 1.0)]
     assert sorted(other.asked) == ["1", "2"]
     assert mended.usage.model_calls == 3  # one of the first row, two attempts at the second
 
@@ -236,7 +236,7 @@ def test_what_is_broken_ends_the_run_and_loses_nothing(run: Evaluate, tmp_path: 
     with pytest.raises(ConfigurationError, match="no such model"):
         run(rows, Asking(model=model), journal=tmp_path / "r.jsonl", max_concurrency=1)
     left = load_run(tmp_path / "r.jsonl")
-    assert told(left) == [("1", 1.0), ("2", 1.0)]
+    assert scores_by_id(left) == [("1", 1.0), ("2", 1.0)]
     assert not left.complete
 
 
@@ -286,10 +286,10 @@ def test_options_that_cannot_work_are_refused(
 
 def test_columns_belong_to_whoever_opens_the_data_set() -> None:
     data = open_dataset([{"mine": "a"}], columns={"answer": "mine"})
-    assert told(evaluate(data, CountingEvaluator())) == [("1", 1.0)]
-    assert told(evaluate([{"mine": "a"}], CountingEvaluator(), columns={"answer": "mine"})) == [
-        ("1", 1.0)
-    ]
+    assert scores_by_id(evaluate(data, CountingEvaluator())) == [("1", 1.0)]
+    assert scores_by_id(
+        evaluate([{"mine": "a"}], CountingEvaluator(), columns={"answer": "mine"})
+    ) == [("1", 1.0)]
     with pytest.raises(ConfigurationError, match="columns belong to open_dataset"):
         evaluate(data, CountingEvaluator(), columns={"answer": "mine"})
 
@@ -337,7 +337,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
         await going
     gone.set()
     left = await asyncio.to_thread(load_run, journal)
-    assert told(left) == [("1", 1.0)]
+    assert scores_by_id(left) == [("1", 1.0)]
     assert not left.complete
 
 
@@ -349,7 +349,9 @@ def test_scores_are_taken_from_the_cache_whatever_the_ids(run: Evaluate, tmp_pat
     again = CountingEvaluator()
     second = run(others, again, cache=ResultCache(cache))
     assert again.asked == []
-    assert [score for _, score in told(second)] == [score for _, score in told(first)]
+    assert [score for _, score in scores_by_id(second)] == [
+        score for _, score in scores_by_id(first)
+    ]
     stricter = CountingEvaluator(strictness=2)
     run(ROWS[:2], stricter, cache=cache)
     assert stricter.asked == ["r0", "r1"]

@@ -36,7 +36,7 @@ MAY_LEAVE = (
     "[CORRECTED: It carries two lanes of traffic and a footpath.]",  # the evidence itself
 )
 RATES = (1.0, 0.3)
-_HASTE = 0.25
+_SHORT_TIMEOUT = 0.25
 _SCORE = 0.5
 
 
@@ -48,22 +48,22 @@ class Models:
     """Chat models for a server, which share their clients: making one takes a while."""
 
     def __init__(self, server: FaultyServer) -> None:
-        self._patient = _chat(server, timeout=SECONDS, max_retries=0)
+        self._plain = _chat(server, timeout=SECONDS, max_retries=0)
         self._retrying = _chat(server, timeout=SECONDS, max_retries=1)
-        self._hasty = _chat(server, timeout=_HASTE, max_retries=0)
+        self._short_timeout = _chat(server, timeout=_SHORT_TIMEOUT, max_retries=0)
 
     def fresh(self, fault: str | None) -> BaseChatModel:
         """Give a model of which nothing has been learnt yet."""
         if fault is None:
-            return self._patient.model_copy()
+            return self._plain.model_copy()
         if fault == "http_429":
             return self._retrying.model_copy()
-        return (self._hasty if FAULTS[fault].slow else self._patient).model_copy()
+        return (self._short_timeout if FAULTS[fault].slow else self._plain).model_copy()
 
     def asked(self, fault: str | None) -> Asked:
         """Give a fresh model, and a time that is short where only that ends a call."""
         slow = fault is not None and FAULTS[fault].slow
-        return Asked(self.fresh(fault), _HASTE if slow else SECONDS)
+        return Asked(self.fresh(fault), _SHORT_TIMEOUT if slow else SECONDS)
 
 
 def _chat(server: FaultyServer, **options: Any) -> ChatOpenAI:

@@ -150,26 +150,26 @@ def test_verdicts_can_be_read_from_the_events_of_a_run(how: How) -> None:
 class Patient(Writer):
     """Goes on with its second sentence until the first has its verdict, and then says goodbye."""
 
-    _heard: threading.Event = PrivateAttr(default_factory=threading.Event)
+    _judged: threading.Event = PrivateAttr(default_factory=threading.Event)
 
     def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         yield from super()._stream(messages)
         if len(self.requests) == 1:
             return
-        while not self._heard.is_set():
+        while not self._judged.is_set():
             yield ChatGenerationChunk(message=AIMessageChunk(content=" and on"))
         yield ChatGenerationChunk(message=AIMessageChunk(content=". Goodbye."))
 
 
-class Ear(BaseCallbackHandler):
-    """Tells when the first verdict is known."""
+class FirstVerdict(BaseCallbackHandler):
+    """Sets an event when the first verdict is known."""
 
-    def __init__(self, heard: threading.Event) -> None:
-        self.heard = heard
+    def __init__(self, judged: threading.Event) -> None:
+        self.judged = judged
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         if name == "groundedness.verdict":
-            self.heard.set()
+            self.judged.set()
 
 
 @pytest.mark.parametrize("option", ["live", "hold_stream"])
@@ -178,7 +178,7 @@ def test_live_verdicts_come_while_the_answer_is_written(how: How, option: Any) -
     model = Patient(replies=[call(), f"{TRUE} And so on"])
     middleware = GroundednessMiddleware(check, **only(option))
     agent = agent_of(middleware=middleware, model=model)
-    config: Any = {"callbacks": [Ear(model._heard)]}
+    config: Any = {"callbacks": [FirstVerdict(model._judged)]}
     assert "".join(tokens(agent, QUESTION, how, config)).startswith(TRUE)
 
 

@@ -27,8 +27,10 @@ Frames = list[tuple[str, Any]]
 async def app_of(write: Callable[[str], AsyncIterator[Any]]) -> Any:
     guard = GroundednessGuard(on_contradicted="correct", release="immediate")
     chain = RunnableLambda(write).pipe(guard)
-    told = "told: {}".format
-    return await asyncio.to_thread(make_live_app, chain, about=ABOUT, told=told)  # reads files
+    describe = "told: {}".format
+    return await asyncio.to_thread(
+        make_live_app, chain, about=ABOUT, describe=describe
+    )  # reads files
 
 
 async def app_with(*pieces: str, documents: Any = DOCUMENTS) -> Any:
@@ -96,7 +98,7 @@ def keys(value: Any) -> Any:
 
 
 def test_the_page_has_a_field_for_the_question() -> None:
-    app = make_live_app(RunnableLambda(str), about=ABOUT, told=str)
+    app = make_live_app(RunnableLambda(str), about=ABOUT, describe=str)
     page = TestClient(app, base_url="http://localhost").get("/")
     assert page.status_code == 200
     assert '<textarea id="question"' in page.text

@@ -25,9 +25,9 @@ DOCUMENTS = {
     f"{EVIL.replace('/', '')}.txt": f"{EVIL} The weather\u202e station weighs 410 grams.\n",
 }
 Open = Callable[..., Page]
-PATIENCE = 120_000
+TIMEOUT_MS = 120_000
 """Milliseconds, on a busy machine."""
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def opened(browser: Browser, folder: Path) -> Iterator[Open]:
             assert found, line
             context = stack.enter_context(browser.new_context(**(view or VIEWS["desktop"])))
             page = context.new_page()
-            page.set_default_timeout(PATIENCE)
+            page.set_default_timeout(TIMEOUT_MS)
             page.on("pageerror", lambda error: pytest.fail(str(error)))
             page.goto(found[1])
             return page
@@ -217,7 +217,7 @@ def test_an_answer_can_be_stopped_and_another_one_asked_for(opened: Open) -> Non
     with ScriptedServer(script) as server:
         page = opened("--model", "any", "--base-url", server.base_url)
         ask(page, "How long is the warranty?")
-        assert asked.wait(PATIENCE / 1000)
+        assert asked.wait(TIMEOUT_MS / 1000)
         page.click("#stop")
         expect(page.locator("#problem")).to_have_text("You stopped the answer.")
         expect(page.locator("#stop")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""The chances of a claim: they add up, and agree with the verdict."""
+"""The class probabilities of a claim: they add up, and agree with the verdict."""
 
 import numpy as np
 import pytest

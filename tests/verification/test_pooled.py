@@ -44,7 +44,7 @@ class Asking(PooledVerifier):
         return self._ask(request, configs)
 
 
-def told(verdicts: list[ClaimVerdict]) -> list[tuple[str, str, str]]:
+def verdict_lines(verdicts: list[ClaimVerdict]) -> list[tuple[str, str, str]]:
     return [(v.claim.id, v.verdict, v.reason or v.explanation) for v in verdicts]
 
 
@@ -58,11 +58,11 @@ async def test_a_claim_without_a_verdict_is_unchecked_and_comes_last_in_a_stream
         ("b", "unverifiable", "fine"),
         ("c", "unverifiable", "good"),
     ]
-    assert told(verifier.invoke(TASK)) == expected
-    assert told(await verifier.ainvoke(TASK)) == expected
-    streamed = [told(chunk) for chunk in verifier.stream(TASK)]
+    assert verdict_lines(verifier.invoke(TASK)) == expected
+    assert verdict_lines(await verifier.ainvoke(TASK)) == expected
+    streamed = [verdict_lines(chunk) for chunk in verifier.stream(TASK)]
     assert streamed == [expected[1:2], expected[2:], expected[:1]]
-    assert [told(chunk) async for chunk in verifier.astream(TASK)] == streamed
+    assert [verdict_lines(chunk) async for chunk in verifier.astream(TASK)] == streamed
 
 
 async def test_an_error_that_the_logic_does_not_handle_is_the_callers() -> None:
@@ -87,8 +87,8 @@ def test_an_interrupt_from_the_keyboard_is_never_returned_as_a_result(
 def test_it_composes_and_streams_through_a_sequence() -> None:
     verifier = Asking(replies={"a": "one", "b": "two", "c": "three"})
     chain = RunnableLambda(lambda text: TASK if text else None) | verifier
-    assert [told(chunk)[0][0] for chunk in chain.stream("go")] == ["a", "b", "c"]
-    assert told(chain.invoke("go")) == told(verifier.invoke(TASK))
+    assert [verdict_lines(chunk)[0][0] for chunk in chain.stream("go")] == ["a", "b", "c"]
+    assert verdict_lines(chain.invoke("go")) == verdict_lines(verifier.invoke(TASK))
 
 
 def test_every_task_of_a_batch_is_a_run_of_its_own() -> None:

@@ -209,24 +209,24 @@ class _Run:
 
     def _write(self, located: LocatedRow, found: RowValidation) -> None:
         row = located.row
-        told = ValidatedRow(
+        validated = ValidatedRow(
             **dict(found),
             id=row.id,
             label=row.label,
             digest=_digest(row),
             group=group_of([document.page_content for document in row.documents or ()]),
         )
-        self.files.add(located, told)
+        self.files.add(located, validated)
         if self.on_row is not None:
-            self.on_row(told)
+            self.on_row(validated)
 
 
 def _options(validator: AnswerValidator) -> dict[str, Any]:
     """Say what the outcomes depend on."""
-    told = {**describe(validator), "version": PACKAGE_VERSION}
+    options = {**describe(validator), "version": PACKAGE_VERSION}
     if validator.calibration is not None:
-        told["calibration"] = list(validator.bands)
-    return told
+        options["calibration"] = list(validator.bands)
+    return options
 
 
 def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:
@@ -258,7 +258,7 @@ class _OutcomeFiles:
         self._summary = summary
         self._open: dict[Path, int] = {}
         self.done: dict[str, str] = {}
-        """Digests of the rows that stand in the files, by id."""
+        """Digests of the rows in the files, by id."""
 
     def __enter__(self) -> Self:
         try:
@@ -307,9 +307,9 @@ class _OutcomeFiles:
                         seen.add(found.id)
                         yield found
 
-    def write_summary(self, told: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
         with refusing(self._summary):
-            replace_file(self._summary, [f"{json.dumps(told, indent=2)}\n".encode()])
+            replace_file(self._summary, [f"{json.dumps(summary, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
         rows = f"the rows in {self._passed} and {self._rejected}"

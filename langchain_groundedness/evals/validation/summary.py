@@ -57,7 +57,7 @@ NAMES = {
     "accept": "--accept",
     "reject": "--reject",
 }
-"""Scores and options, for a reader; other scores are called as they are."""
+"""Scores and options, for a reader; other scores keep their names."""
 
 _HALF = 0.5
 _STEPS = tuple(step / 20 for step in range(1, 20))
@@ -89,22 +89,21 @@ class ValidationSummary(FrozenModel):
     """Outcome counts of a validated data set."""
 
     total: int
-    """Rows in both files, of this run and of those it goes on with."""
+    """Rows in both files, of this run and of the earlier runs that it resumes."""
     passed: int
     rejected: int
     unchecked: int
-    """Rows that could not be checked; they stand among the rejected ones."""
+    """Rows that could not be checked; they are among the rejected ones."""
     pass_rate: float | None
     """Share of all rows that passed; `None` without rows."""
     scores: dict[str, Estimate]
     """The mean of each score over the rows that have it, and of `composite`."""
     reasons: dict[ReasonCode, int]
-    """How many rows have not passed for which reason, the most frequent first; a row may have
-    several."""
+    """How many rows did not pass, by reason, the most frequent first; a row may have several."""
     bad_rows: tuple[BadRow, ...] = ()
     """Rows that could not be read; they are in neither file."""
     resumed: int = 0
-    """Rows that stood in the files before, and were not validated again."""
+    """Rows that were in the files already, and were not validated again."""
     elsewhere: int = 0
     """Rows in the files that are not in the data set."""
     complete: bool
@@ -115,7 +114,7 @@ class ValidationSummary(FrozenModel):
     """Of passing with the labels, where rows have some: positive is a row that passed."""
     sweep: tuple[SweepLine, ...] = ()
     usage: Usage = Usage()
-    """What model calls have cost, those of earlier runs included."""
+    """Model calls and tokens, including those of earlier runs."""
     seconds: float | None = None
     """Of this run."""
 
@@ -160,7 +159,7 @@ def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> Va
 
 
 ReplayedOutcome: TypeAlias = Outcome | Literal["unknown"]
-"""`unknown`: a judge would have to be asked that was not."""
+"""`unknown`: a judge that was not asked would have to decide."""
 
 _Label: TypeAlias = VerdictLabel | Literal["unknown"]
 

@@ -68,7 +68,7 @@ _FIRST_STAGE = "stage:1"
 _EMBEDDED = "embedded"
 _THRESHOLDS = frozenset({"settle_supported", "settle_unsupported", "support"})
 _SLACK = 1e-9
-"""0.3 + 0.15 + 0.25 is less than 0.7 to a computer."""
+"""In floating point, 0.3 + 0.15 + 0.25 is less than 0.7."""
 
 Outcome: TypeAlias = Literal["passed", "rejected", "unchecked"]
 """`unchecked`: the row could not be checked. Such a row never passes."""
@@ -236,7 +236,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     Stage 1 compares each claim of the answer with the documents. A claim is supported if its
     similarity is at least `accept`, and unsupported if it is below `reject`. In between, the judge
     decides; the judge also decides where numbers, names or negations differ. Without `embeddings`,
-    the support probability of the embedded verifier takes the place of the similarity. It is
+    the support probability of the embedded verifier is used instead of the similarity. It is
     calibrated and already compares numbers, names and negations. A contradiction that the embedded
     verifier finds also goes to the judge, because it rejects the row. The judge is the model or
     `verifier`. Without either, the embedded verifier decides, and a claim between the two
@@ -282,7 +282,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     embeddings: Embeddings | None = None
     """Measure the similarity; `None` for the probability of the embedded verifier."""
     verifier: AnyVerifier | None = None
-    """Judges claims between the thresholds in place of the model."""
+    """Judges claims between the thresholds instead of the model."""
     extractor: AnyRunnable | None = None
     """Finds the claims; by default each sentence is one, which needs no model call."""
     quality: AnyRunnable | None = None

@@ -26,9 +26,9 @@ from langchain_groundedness.verification.embedded.encoder import (
 __all__ = ["PairScorer", "pair_scorer"]
 
 _PAIRS_PER_ROUND = 256
-_SHARE = 64
+_PAIRS_PER_REQUEST = 64
 """Pairs of one request in a round, so that a huge request does not keep the others waiting."""
-_KEPT = 8192
+_SCORES_KEPT = 8192
 """Scores that are kept for repeats; some 150 bytes each."""
 
 
@@ -95,11 +95,11 @@ class PairScorer:
                 request = self._waiting.popleft()
                 if request.is_open:
                     taken.append(request)
-                    pairs += min(request.left, _SHARE)
+                    pairs += min(request.left, _PAIRS_PER_REQUEST)
         return taken
 
     def _round(self, requests: "Sequence[_Request]", model: Encoder) -> None:
-        share = _SHARE if len(requests) > 1 else _PAIRS_PER_ROUND
+        share = _PAIRS_PER_REQUEST if len(requests) > 1 else _PAIRS_PER_ROUND
         parts = [request.part(share) for request in requests]
         wanted = {_key(pair): pair for part in parts for pair in part}
         new = {key: pair for key, pair in wanted.items() if key not in self._known}
@@ -110,7 +110,7 @@ class PairScorer:
             request.give([self._known[_key(pair)] for pair in part])
         for key in wanted:
             self._known[key] = self._known.pop(key)
-        for key in list(islice(self._known, max(0, len(self._known) - _KEPT))):
+        for key in list(islice(self._known, max(0, len(self._known) - _SCORES_KEPT))):
             del self._known[key]
 
 

@@ -35,7 +35,7 @@ class ProbabilisticVerdict(ClaimVerdict):
 
 
 class ProbabilisticVerifier(EmbeddedVerifier):
-    """The embedded verifier, for those who want numbers and no runs of a `Runnable`."""
+    """The embedded verifier, for callers who want probabilities and no `Runnable` runs."""
 
     def judge_all(self, tasks: Sequence[VerificationTask]) -> list[list[ProbabilisticVerdict]]:
         """Judge claims, all that the encoder reads for them together. Blocks until it has."""

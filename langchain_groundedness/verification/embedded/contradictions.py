@@ -1,4 +1,4 @@
-"""What a claim says differently from a quote that speaks about the same thing."""
+"""What a claim says differently from a quote about the same thing."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -77,9 +77,9 @@ _BOTH_WAYS = frozenset(
 )
 """Words between two names that may be exchanged without a change of meaning."""
 _ALIKE = dict.fromkeys(map(stem, ("his", "her", "its", "their")), "their")
-"""Whoever is exchanged may have another pronoun."""
+"""Pronouns that may differ when two people are exchanged."""
 _LEGAL_FORMS = frozenset(map(stem, ("corp", "corporation", "inc", "ltd", "llc", "plc", "gmbh")))
-"""Left aside: "Acme" is "Acme Corp"."""
+"""Ignored: "Acme" is "Acme Corp"."""
 _NOUN = re.compile(
     r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
     re.IGNORECASE,
@@ -340,7 +340,7 @@ def name_spans(text: str) -> Iterator[Part]:
 def _same_place(
     claim_words: list[Word], claimed: Span, quote_words: list[Word], given: Span
 ) -> bool:
-    """Tell whether both stand behind the same words: "created by X", "created by Y"."""
+    """Tell whether both follow the same words: "created by X", "created by Y"."""
     mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
     theirs = [w.stem for w in quote_words if w.end <= given.start][::-1]
     if not mine or not theirs or mine[0] != theirs[0]:
@@ -463,7 +463,7 @@ def _exchange_names(claim: str) -> Iterator[Part]:
 
 
 def _noun_spans(claim: str) -> Iterator[Part]:
-    """Give what stands behind articles, with them and without: "the dog", "dog"."""
+    """Give the words after articles, with the article and without: "the dog", "dog"."""
     for found in _NOUN.finditer(claim):
         for words in ("one", "two"):
             if found[words]:

@@ -22,8 +22,8 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
     The score of a pair is the `support_probability` that `EmbeddedVerifier` gives the claim with
     this passage as its only document, of any length. What the verifier cannot check scores 0: a
     passage without text, a claim without anything to look for, most pairs in other languages than
-    English. The model was trained on statements: a reranker puts passages first that state what
-    its query states, which is not the same as to answer a question.
+    English. The model was trained on statements: a reranker puts passages first that state what its
+    query states, which is not the same as answering a question.
 
     Example:
         >>> encoder = EmbeddedCrossEncoder()

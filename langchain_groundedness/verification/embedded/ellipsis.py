@@ -74,7 +74,7 @@ class _Full(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """What stands before the verb."""
+        """The text before the verb."""
         return self.text[: self.verb].strip()
 
 
@@ -181,7 +181,7 @@ def _verb_only(piece: str, before: _Full) -> list[Clause]:
 
 
 def _behind_auxiliary(text: str, family: str) -> str | None:
-    """Give what stands behind the last form of an auxiliary, and behind its "not"."""
+    """Give the text after the last form of an auxiliary, and after its "not"."""
     forms = [
         word.end()
         for word in _WORD.finditer(text)
@@ -220,11 +220,11 @@ def _gapped(piece: str, before: _Full) -> list[Clause]:
     parts = list(_parts(piece, 0, len(piece)))
     if len(parts) < _FEWEST_PARTS or len(words) > _LONGEST_PART * len(parts):
         return []
-    there = [
+    parts_before = [
         *_parts(before.text, 0, before.verb),
         *_parts(before.text, before.end, len(before.text)),
     ]
-    places = _places(parts, there, piece, before)
+    places = _places(parts, parts_before, piece, before)
     if not places:
         return []
     measured = any(part.quantity for part in parts)
@@ -241,7 +241,7 @@ def _gapped(piece: str, before: _Full) -> list[Clause]:
 
 
 def _parts(text: str, start: int, stop: int) -> Iterator[_Part]:
-    """Part what stands in a text by its prepositions and quantities."""
+    """Split a text at its prepositions and quantities."""
     heads = [("", start), *((m.group(), m.end()) for m in _PREPOSITION.finditer(text, start, stop))]
     ends = [m.start() for m in _PREPOSITION.finditer(text, start, stop)] + [stop]
     quantities = [q for q in find_quantities(text) if start <= q.start and q.end <= stop]
@@ -262,10 +262,10 @@ def _stripped(text: str, name: str, start: int, end: int) -> _Part:
 
 
 def _places(
-    parts: Sequence[_Part], there: Sequence[_Part], piece: str, before: _Full
+    parts: Sequence[_Part], parts_before: Sequence[_Part], piece: str, before: _Full
 ) -> list[Part]:
-    """Find what each part stands in place of; nothing if any stands in place of nothing."""
-    free = list(there)
+    """Find what each part replaces; nothing if any part replaces nothing."""
+    free = list(parts_before)
     places = []
     for number, part in enumerate(parts):
         options = [
@@ -297,7 +297,7 @@ def _same_kind(part: _Part, other: _Part, *, subject_ends: int, first: bool) -> 
 
 
 def _says_no_more(piece: str, part: _Part, parts: Sequence[_Part], before: str) -> bool:
-    """Tell whether what stands behind a quantity, up to the next part, stands before as well."""
+    """Tell whether the text from a quantity to the next part is in the clause before, too."""
     ends = [p.start for p in parts if p.start > part.end]
     behind = _PREPOSITION.split(piece[part.end : min(ends, default=len(piece))])[0]
     return _content(behind) <= _content(before)

@@ -83,7 +83,7 @@ class Encoder:
         """Score pairs in a few runs, those of about the same length together.
 
         A pair's score does not depend on what else is scored. Beyond 512 tokens the longer half
-        of a pair is cut: whoever calls chooses evidence and claims that fit.
+        of a pair is cut: callers choose evidence and claims that fit.
         """
         encoded = self._tokenizer.encode_batch([tuple(map(_encodable, pair)) for pair in pairs])
         rows = [_cut_to_fit(each) for each in encoded]
@@ -180,7 +180,7 @@ class _Encoders:
             return self._loaded[threads]
 
     def reset_after_fork(self) -> None:
-        """Leave alone what a forked child has of its parent, whose threads it does not have.
+        """Keep what a forked child has of its parent, but do not use it: the threads are missing.
 
         A network that is freed waits for its threads: these are never freed.
         """

@@ -133,7 +133,7 @@ class IndexQuantities:
 
 
 class EvidenceIndex:
-    """Finds where in the documents a word or a quantity stands; built once, then only read."""
+    """Finds where a word or a quantity is in the documents; built once, then only read."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         """Read all documents."""
@@ -295,7 +295,7 @@ def _shared_beginning(one: str, other: str) -> int:
 def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:
     """Give the sentences, counted through all documents, that places in documents are in.
 
-    What stands before the first sentence of its document ("$" on a line of its own) counts as its.
+    Text before the first sentence of its document ("$" on a line of its own) counts as part of it.
     """
     within = int(max(places.max(initial=0), starts.max(initial=0))) + 1
     found = np.searchsorted(

@@ -56,16 +56,16 @@ OTHER_LANGUAGE = (
     "use a chat model (model=...) for them"
 )
 
-_ENOUGH = 0.95
+_NEAR_BEST_RECALL = 0.95
 """Share of the widest window's recall from which a shorter window is cited instead."""
 
 _HALF = 0.5
 
-_SURE = 0.9
-"""Probability from which the encoder alone calls a claim contradicted: such a verdict corrects."""
+_SURE_CONTRADICTION = 0.9
+"""Probability from which the encoder alone calls a claim contradicted, so that it is corrected."""
 
-_CLOSE = 0.05
-"""Of probabilities: calibrated to about as much."""
+_CLOSE_TO_THRESHOLD = 0.05
+"""Distance to the threshold that counts as close; probabilities are calibrated about as well."""
 
 _LONGEST_CLAIM = 500
 """Words. No sentence is as long; comparing each of them with each would take too long."""
@@ -75,11 +75,11 @@ Floats = NDArray[np.float64]
 
 CLEAR = 0.8
 """Agreement from which a differing value decides, whatever the rest of the signals say."""
-_SAYS_MUCH = 0.4
+_RECALL_FOR_CLAUSES = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
-_FARTHEST_BACK = 3
-"""Sentences in which what a pronoun stands for is looked for."""
-_MARGIN = 0.05
+_MAX_SENTENCES_BACK = 3
+"""Most sentences before a pronoun that are searched for what it refers to."""
+_RECALL_MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
 
@@ -131,7 +131,7 @@ def gather_evidence(
         return ClaimVerdict.unchecked(claim, OTHER_LANGUAGE, verifier=VERIFIER)
     if match is None:
         chance = 0.0 if statement.items else None
-        return _unverifiable(claim, chance, _silence(statement, match))
+        return _unverifiable(claim, chance, _why_unverifiable(statement, match))
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
     read = read_for(statement, match, index)
     in_english = all(map(_in_english, read.pairs))
@@ -178,7 +178,7 @@ def judge(
         threshold = model.threshold_for(reading, strict=strict)
     verdict = _judge(evidence, reading, probability, model, threshold)
     p = verdict.support_probability
-    if p is None or abs(p - threshold) > _CLOSE:
+    if p is None or abs(p - threshold) > _CLOSE_TO_THRESHOLD:
         return verdict
     close = "Likely, but close" if verdict.verdict == "supported" else "This is close"
     close = f"{close}: the probability is {p:.2f}, the threshold {threshold:.2f}."
@@ -201,16 +201,24 @@ def _judge(
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if reading is not None and reading.support < 0 and model.opposition(reading) >= _SURE:
+    if (
+        reading is not None
+        and reading.support < 0
+        and model.opposition(reading) >= _SURE_CONTRADICTION
+    ):
         return _opposed(evidence, probability)
-    return _unverifiable(evidence.claim, probability, _silence(evidence.statement, evidence.match))
+    return _unverifiable(
+        evidence.claim, probability, _why_unverifiable(evidence.statement, evidence.match)
+    )
 
 
 def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     window = next(
-        w for w in evidence.match.best if w.recall >= _ENOUGH * evidence.match.best[-1].recall
+        w
+        for w in evidence.match.best
+        if w.recall >= _NEAR_BEST_RECALL * evidence.match.best[-1].recall
     )
-    elsewhere = _filling(window, evidence)
+    elsewhere = _complementary(window, evidence)
     cited = [
         *_sharing(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
@@ -218,8 +226,8 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     says = {each.first: each.recall for each in evidence.match.pool}
     cited.sort(key=lambda unit: says.get(unit, 0.0), reverse=True)  # what decides comes first
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
-    said = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
-    missing = _missing(evidence.statement, said)
+    found = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
+    missing = _missing(evidence.statement, found)
     explanation = f"Words not found there: {', '.join(missing)}." if missing else ""
     citations = evidence.cite(cited)
     if against:
@@ -238,15 +246,15 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     )
 
 
-def _filling(window: Window, evidence: ClaimEvidence) -> list[Window]:
+def _complementary(window: Window, evidence: ClaimEvidence) -> list[Window]:
     """Give the sentences that were read and say what a window leaves out of the claim."""
     filling: list[Window] = []
-    said = window.found
+    found = window.found
     for other in evidence.match.pool:
-        new = (other.found >= _HALF) & (said < _HALF)
+        new = (other.found >= _HALF) & (found < _HALF)
         if new.any() and other.first in evidence.units:
             filling.append(other)
-            said = np.maximum(said, other.found)
+            found = np.maximum(found, other.found)
     return filling
 
 
@@ -276,8 +284,8 @@ def _is_quoted(evidence: ClaimEvidence) -> bool:
         evidence.sources.vocabulary.get(word.stem, unknown) for word in evidence.statement.words
     ]
     best = evidence.match.best[0]
-    there: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
-    return there == claim
+    evidence_words: list[int] = evidence.sources.stems_in(best.first, best.last).tolist()
+    return evidence_words == claim
 
 
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
@@ -361,7 +369,7 @@ def _wording(difference: Difference) -> str:
     )
 
 
-def _silence(statement: Statement, match: Match | None) -> str:
+def _why_unverifiable(statement: Statement, match: Match | None) -> str:
     if not statement.items:
         return "The claim says nothing that could be looked for."
     missing = _missing(statement, match.best[-1].found if match else None)
@@ -414,7 +422,7 @@ def _differing(
 ) -> Difference | None:
     """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
     before = _before(window, index) if refers_back(sentence) else ""
-    clause = clause_about(claim, sentence) if window.recall >= _SAYS_MUCH else None
+    clause = clause_about(claim, sentence) if window.recall >= _RECALL_FOR_CLAUSES else None
     if clause is None:
         return differing_value(claim, sentence, before=before)
     difference = differing_value(claim, clause, before=before)
@@ -430,7 +438,8 @@ def _before(window: Window, index: EvidenceIndex) -> str:
     document = index.document_of[window.first]
     first = window.first
     while (
-        first > max(0, window.first - _FARTHEST_BACK) and index.document_of[first - 1] == document
+        first > max(0, window.first - _MAX_SENTENCES_BACK)
+        and index.document_of[first - 1] == document
     ):
         first -= 1
         if not refers_back(index.text(first, first)):
@@ -464,8 +473,8 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
     others = [w for w in giving if w.first not in finding.alike]
     if giving and not others:
         return True
-    said = max((_rest(w, value, match) for w in others), default=0.0)
-    return difference.parallel and said + _MARGIN < _rest(finding.window, value, match)
+    found = max((_rest(w, value, match) for w in others), default=0.0)
+    return difference.parallel and found + _RECALL_MARGIN < _rest(finding.window, value, match)
 
 
 def _inside(difference: Difference, item: Item, statement: Statement) -> bool:

@@ -42,7 +42,7 @@ _PARTICLES = frozenset(
     ten ter van von y zu
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-"""What stands in names: "Rio de Janeiro", "Los Angeles", "Vincent van Gogh"."""
+"""Particles in names: "Rio de Janeiro", "Los Angeles", "Vincent van Gogh"."""
 
 
 def reads_as_english(text: str) -> bool:
@@ -52,9 +52,9 @@ def reads_as_english(text: str) -> bool:
     if more of its words are function words of one other language than of English, and these are a
     seventh of all its words or there is none of English. Names do not count; a word with accents
     counts as a function word, unless only English has any. A text in Latin script where nothing
-    speaks for another language counts as English: "Paris", "42 km".
-    Latin-script languages beside the 25 of the lists are told only by their accents and by
-    words that they share with one of them.
+    speaks for another language counts as English: "Paris", "42 km". Latin-script languages other
+    than the 25 of the lists are recognised only by their accents and by words that they share with
+    one of them.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
@@ -137,3 +137,6 @@ def function_words() -> FunctionWords:
     except (KeyError, AttributeError) as exc:
         raise ModelFileError(damaged("function_words.json")) from exc
     return FunctionWords(english, dict(languages))
+
+
+function_words()  # loaded with the module: a check may run on an event loop, which reads no files

@@ -398,7 +398,7 @@ def denial_differs(claim: str, evidence: str) -> bool:
 
 
 def refers_back(text: str) -> bool:
-    """Tell whether a pronoun of a text may stand for what the sentence before names."""
+    """Tell whether a pronoun of a text may refer to the sentence before."""
     pronoun = _BACK.search(text)
     if pronoun is None:
         return False
@@ -407,7 +407,7 @@ def refers_back(text: str) -> bool:
 
 
 def _reach(text: str, part: Part) -> int:
-    """Give where the clause ends that a negation stands in, commas between joined words aside."""
+    """Give where the clause of a negation ends, ignoring commas between joined words."""
     end = _CLAUSE_END.search(text, part.end)
     stop = end.start() if end else len(text)
     joined = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=part.end)
@@ -442,7 +442,7 @@ def _first(content: list[Word], start: int, stop: int) -> str:
 
 
 def _affirmed(text: str) -> set[str]:
-    """Give what stands only behind "but": "not on Monday but on Sunday"."""
+    """Give the words that are only after "but": "not on Monday but on Sunday"."""
     parts = denials(text)
     but = _BUT.search(text, parts[0].end) if parts else None
     if but is None:
@@ -464,7 +464,7 @@ def is_verb(word: str) -> bool:
 
 
 class Span(Protocol):
-    """Where something stands in a text."""
+    """The place of something in a text."""
 
     @property
     def start(self) -> int:

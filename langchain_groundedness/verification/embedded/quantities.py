@@ -24,16 +24,16 @@ Bound = Literal["", "over", "least", "under", "most", "about"]
 Kind = Literal["number", "date", "ordinal", "literal"]
 
 
-_ABOUT = 0.05
+_ABOUT_TOLERANCE = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
-_FAR = 10.0
+_FAR_FACTOR = 10.0
 """A number so many times off meets a bound, but hardly speaks of the same thing."""
 _LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
 """Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
 _STRETCH = 16_384
 """Characters that are searched in one step."""
 _LONGEST_WRITTEN = 128
-"""Characters; nothing longer is told from what it begins with, but numbers of as many digits."""
+"""Characters that tell any quantity from its beginning, except numbers of as many digits."""
 _LONGEST_BOUND = 24
 _LONGEST_BESIDE = 24
 _WORD_BESIDE = (
@@ -61,7 +61,7 @@ _COUNTED = re.compile(
     r" (?!(?:was|is|has|as|its|his|this|does|us|across|always|perhaps|thus|plus|less|versus)\b)"
     r"(?:[a-z]{2,}s|people|men|women|children|feet)\b"
 )
-"""What is counted is a plural; these words, and the beginning, stand before a year."""
+"""A counted thing is a plural; these words, or the beginning of the text, come before a year."""
 _LARGEST = 1e250
 """Beyond it, products with a magnitude would no longer be finite."""
 _DIGITS = 300
@@ -227,7 +227,7 @@ class Quantity(NamedTuple):
 
     @property
     def as_written(self) -> Self:
-        """The number as it stands before its unit, to compare with one that names no unit."""
+        """The number as written before its unit, to compare with one that names no unit."""
         if self.scale == 1:
             return self
         return self._replace(value=self.written, precision=self.precision / self.scale, scale=1.0)
@@ -236,7 +236,7 @@ class Quantity(NamedTuple):
     def range(self) -> tuple[float, float]:
         """The least and the greatest number that is meant."""
         if self.bound == "about":
-            within = max(abs(self.value) * _ABOUT, self.precision)
+            within = max(abs(self.value) * _ABOUT_TOLERANCE, self.precision)
             return self.value - within, self.value + within
         above = math.inf if self.bound in ("over", "least") else self.value + self.precision
         below = -math.inf if self.bound in ("under", "most") else self.value - self.precision
@@ -323,7 +323,7 @@ def units_fit(
 
 
 def _orders_what_is_counted(one: Quantity, other: Quantity) -> bool:
-    """Tell whether an ordinal and a number without a unit stand beside the same word."""
+    """Tell whether an ordinal and a number without a unit are beside the same word."""
     ordinal, number = (one, other) if one.kind == "ordinal" else (other, one)
     _, ordered = ordinal.beside
     return not number.unit and ordered != "" and ordered in number.beside
@@ -333,7 +333,7 @@ def _meets(claimed: Quantity, given: Quantity) -> bool:
     """Tell whether a number, or all that is meant by its bound, is within a claimed bound."""
     if claimed.value == given.value and claimed.bound == given.bound:
         return True
-    near = abs(claimed.value) / _FAR <= abs(given.value) <= abs(claimed.value) * _FAR
+    near = abs(claimed.value) / _FAR_FACTOR <= abs(given.value) <= abs(claimed.value) * _FAR_FACTOR
     (low, high), (least, greatest) = claimed.range, given.range
     return near and claimed.unit == given.unit and low <= least and greatest <= high
 
@@ -415,7 +415,7 @@ def _bound(text: str, quantity: Quantity) -> Bound:
 
 
 def phrase_of(text: str, quantity: Quantity) -> tuple[int, int]:
-    """Give where a quantity and its bound stand in a text: "fewer than 10", "10 or more"."""
+    """Give the place of a quantity and its bound in a text: "fewer than 10", "10 or more"."""
     behind = _BEHIND.match(text, quantity.end)
     first = max(0, quantity.start - _LONGEST_BOUND)
     before = _BEFORE.search(text[first : quantity.start])

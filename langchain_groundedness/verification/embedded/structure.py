@@ -40,7 +40,7 @@ class Sentence(NamedTuple):
 
 
 def write_out(text: str) -> tuple[str, list[Sentence]]:
-    """Write a document out, each row, value and item with what stands above it."""
+    """Write a document out, each row, value and item with its header, path or heading."""
     sentences: list[Sentence] = []
     written: list[str] = []
     size = before = 0
@@ -50,9 +50,9 @@ def write_out(text: str) -> tuple[str, list[Sentence]]:
             size = before
         start = piece.start
         if written:
-            said = text[piece.start : piece.end] if piece.meant is None else piece.meant
-            written += ["\n" if "\n" in text[before : piece.start] else " ", said]
-            start, size = size + 1, size + 1 + len(said)
+            words = text[piece.start : piece.end] if piece.meant is None else piece.meant
+            written += ["\n" if "\n" in text[before : piece.start] else " ", words]
+            start, size = size + 1, size + 1 + len(words)
         end = size if written else piece.end
         as_it_stands = piece.meant is None
         sentences.append(
@@ -116,7 +116,7 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
 
 
 def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
-    """Give a heading, and note it for what stands under it."""
+    """Give a heading, and note it for the text under it."""
     line = text[block.start : block.end].strip()
     level = _LEVEL.match(line)
     del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
@@ -170,11 +170,11 @@ class _Values:
             return self._read_object(at, path)
         value, end = _DECODER.raw_decode(self._text, at)
         if not isinstance(value, list):
-            self._add(at, end, _said(value, path))
+            self._add(at, end, _written_out(value, path))
         elif any(isinstance(inner, dict | list) for inner in value):
             self._read_records(at, path)
         elif value:
-            self._add(at, end, _said(value, path))
+            self._add(at, end, _written_out(value, path))
         return end
 
     def _read_object(self, at: int, path: str) -> int:
@@ -192,13 +192,13 @@ class _Values:
         at = self._blank(at + 1)
         while self._text[at] != "]":
             value, end = _DECODER.raw_decode(self._text, at)
-            said = "; ".join(_values(value, "" if isinstance(value, dict) else path))
-            if said:
-                self._add(at, end, said)
+            words = "; ".join(_values(value, "" if isinstance(value, dict) else path))
+            if words:
+                self._add(at, end, words)
             at = self._next(end)
 
-    def _add(self, start: int, end: int, said: str) -> None:
-        self._found.append(_Piece(start, end, f"{said}."))
+    def _add(self, start: int, end: int, words: str) -> None:
+        self._found.append(_Piece(start, end, f"{words}."))
 
     def _blank(self, at: int) -> int:
         return _BLANK.match(self._text, at).end()  # type: ignore[union-attr]  # matches anywhere
@@ -217,10 +217,12 @@ def _values(value: Any, path: str) -> Iterator[str]:
         for inner in value:
             yield from _values(inner, path)
     else:
-        yield _said(value, path)
+        yield _written_out(value, path)
 
 
-def _said(value: object, path: str) -> str:
+def _written_out(value: object, path: str) -> str:
     values = value if isinstance(value, list) else [value]
-    said = ", ".join(str(v).lower() if v is None or isinstance(v, bool) else str(v) for v in values)
-    return f"{path.replace('_', ' ')}: {said}" if path else said
+    words = ", ".join(
+        str(v).lower() if v is None or isinstance(v, bool) else str(v) for v in values
+    )
+    return f"{path.replace('_', ' ')}: {words}" if path else words

@@ -50,7 +50,7 @@ percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time.""
 
 
 class EmbeddedVerifier(PooledVerifier):
-    """Judges each claim by the sentences of the documents that speak most about it.
+    """Judges each claim by the sentences of the documents that say most about it.
 
     All text of all documents is searched. How well the sentences found cover the claim is measured
     by some dozens of signals; a small encoder reads them together with the claim; a calibrated
@@ -60,8 +60,8 @@ class EmbeddedVerifier(PooledVerifier):
     blank ones only, every claim is `unchecked`. The encoder reads English; where claim or evidence
     are in another language, the signals judge alone.
 
-    What is asked at the same time, by `batch` or by many `ainvoke`, goes through the encoder
-    together, in a thread of its own.
+    Claims that are asked about at the same time, by `batch` or by many `ainvoke`, go through the
+    encoder together, in a thread of its own.
 
     Example:
         >>> from langchain_groundedness.types import Claim
@@ -80,9 +80,9 @@ class EmbeddedVerifier(PooledVerifier):
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """The probability from which a claim counts as supported; `None` for that of the profile."""
     profile: Literal["balanced", "strict"] = "balanced"
-    """`balanced` makes as few mistakes of both kinds as can be; with `strict`, of the unsupported
-    claims of any set that it was measured on at most a tenth pass, and more of the supported ones
-    are missed."""
+    """`balanced` makes the fewest mistakes of both kinds; with `strict`, at most a tenth of the
+    unsupported claims of any set that it was measured on pass, and it misses more of the supported
+    ones."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
 
@@ -230,27 +230,27 @@ def _recent(texts: tuple[str, ...]) -> EvidenceIndex:
 @dataclass
 class _Limit:
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CHECKS_AT_ONCE))
-    there: int = 0
-    """How many are inside, or wait at the door."""
+    users: int = 0
+    """Checks that hold a place or wait for one."""
 
 
 @asynccontextmanager
 async def concurrency_limit() -> AsyncIterator[None]:
-    """Enter when there is room, in the event loop that runs.
+    """Wait for a place in the running event loop.
 
-    Whoever is inside must ask for nothing that enters too.
+    The caller must not enter again while it holds a place: the two would wait for each other.
     """
     loop = asyncio.get_running_loop()
-    mine = _LIMITS.setdefault(loop, _Limit())
-    mine.there += 1
+    limit = _LIMITS.setdefault(loop, _Limit())
+    limit.users += 1
     try:
-        async with mine.places:
+        async with limit.places:
             yield
     finally:
-        mine.there -= 1
-        if not mine.there:
+        limit.users -= 1
+        if not limit.users:
             del _LIMITS[loop]
 
 
 _LIMITS: dict[asyncio.AbstractEventLoop, _Limit] = {}
-"""Of loops in which somebody is there."""
+"""Only of event loops in which a check holds or awaits a place."""

@@ -36,14 +36,14 @@ __all__ = [
     "signals",
 ]
 
-_CANDIDATES = 16
+_SENTENCES_EXAMINED = 16
 """Sentences that are looked at closely; the others share less with the claim than each of these."""
 
-_WIDEST = 3
+_MAX_WINDOW_SENTENCES = 3
 
-_KEPT = 5
+_BEST_SENTENCES_KEPT = 5
 
-_POOL = 16
+_WINDOWS_KEPT = 16
 
 Floats = NDArray[np.float64]
 
@@ -107,26 +107,27 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
         scores[units] += weight * found
     if not scores.any():
         return None
-    count = min(_CANDIDATES, len(scores))
+    count = min(_SENTENCES_EXAMINED, len(scores))
     top = np.argpartition(-scores, count - 1)[:count]
     top = top[scores[top] > 0]
     columns = _with_neighbours(top, len(index))
-    said = _said(places, columns)
+    found_per_item = _found_per_item(places, columns)
     ranked = [
-        _ranked(said, columns, index.document_of, weights, size) for size in range(1, _WIDEST + 1)
+        _ranked(found_per_item, columns, index.document_of, weights, size)
+        for size in range(1, _MAX_WINDOW_SENTENCES + 1)
     ]
     best = [ranked[0][0]]
     for wider in ranked[1:]:
         # Of two windows that say as much, the shorter one.
         best.append(max((best[-1], *wider[:1]), key=lambda window: window.recall))
-    home = int(np.searchsorted(index.document_of, index.document_of[best[-1].first]))
+    first_sentence = int(np.searchsorted(index.document_of, index.document_of[best[-1].first]))
     return Match(
         weights=weights,
         best=tuple(best),
-        sentences=tuple(ranked[0][:_KEPT]),
+        sentences=tuple(ranked[0][:_BEST_SENTENCES_KEPT]),
         pool=tuple(ranked[0]),
         anywhere=np.array([found.max(initial=0.0) for _, found in places]),
-        context=_said(places, np.array([home]))[:, 0],
+        context=_found_per_item(places, np.array([first_sentence]))[:, 0],
     )
 
 
@@ -148,23 +149,23 @@ def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Int
 
 
 def _with_neighbours(top: Ints, units: int) -> Ints:
-    reach = np.arange(1 - _WIDEST, _WIDEST)
+    reach = np.arange(1 - _MAX_WINDOW_SENTENCES, _MAX_WINDOW_SENTENCES)
     columns = np.unique(top[:, None] + reach[None, :])
     return columns[(columns >= 0) & (columns < units)]
 
 
-def _said(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
-    said = np.zeros((len(places), len(columns)))
+def _found_per_item(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
+    found_per_item = np.zeros((len(places), len(columns)))
     for row, (units, found) in enumerate(places):
         if len(units):
             at = np.minimum(np.searchsorted(units, columns), len(units) - 1)
             hit = units[at] == columns
-            said[row, hit] = found[at[hit]]
-    return said
+            found_per_item[row, hit] = found[at[hit]]
+    return found_per_item
 
 
 def _ranked(
-    said: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
+    found_per_item: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
 ) -> list[Window]:
     """Give the best windows of exactly `size` sentences, best first."""
     starts = np.flatnonzero(
@@ -173,9 +174,9 @@ def _ranked(
     )
     if not len(starts):
         return []
-    cover = np.max([said[:, starts + shift] for shift in range(size)], axis=0)
+    cover = np.max([found_per_item[:, starts + shift] for shift in range(size)], axis=0)
     recalls = weights @ cover / weights.sum()
-    order = np.argsort(-recalls, kind="stable")[:_POOL]
+    order = np.argsort(-recalls, kind="stable")[:_WINDOWS_KEPT]
     return [
         Window(int(columns[starts[i]]), int(columns[starts[i]]) + size - 1, cover[:, i], recall)
         for i, recall in zip(order.tolist(), recalls[order].tolist(), strict=True)
@@ -227,9 +228,9 @@ def _given(
     """Give how the evidence puts a value of the claim; nothing if it has the same words for it."""
     giving = set(index.units_giving(claimed, statement.quantities).tolist())
     start, end = phrase_of(statement.text, claimed)
-    said = statement.text[start:end].casefold()
+    value = statement.text[start:end].casefold()
     texts = [index.text(unit, unit) for unit in units if unit in giving]
-    if any(said in text.casefold() for text in texts):
+    if any(value in text.casefold() for text in texts):
         return None
     for text in texts:
         for quantity in find_quantities(text):
@@ -345,17 +346,17 @@ def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[st
         "own_3": _share(three.found[own], weights[own]) if own.any() else three.recall,
         "own_all": _share(match.anywhere[own], weights[own]) if own.any() else three.recall,
         **_all_words(statement, three, index),
-        **_news(statement, match, in_context),
+        **_recall_beyond_question(statement, match, in_context),
         "missing_most": float(((1 - in_context) * weights).max()),
         "missing_most_all": float(((1 - match.anywhere) * weights).max()),
-        **_kinds(statement, match),
-        **_order(statement, match.best, index),
+        **_recall_by_kind(statement, match),
+        **_word_order(statement, match.best, index),
     }
     polarity = polarity_signals(statement, index.text(two.first, two.last))
-    return coverage | _bends(coverage) | polarity
+    return coverage | _nonlinear_terms(coverage) | polarity
 
 
-def _bends(coverage: dict[str, float]) -> dict[str, float]:
+def _nonlinear_terms(coverage: dict[str, float]) -> dict[str, float]:
     """Let a linear model see that the last fifth of a recall, and the first gap, count for more."""
     return {
         f"{name}_any" if "missing" in name else f"{name}_full": (
@@ -373,15 +374,17 @@ def _all_words(statement: Statement, window: Window, index: EvidenceIndex) -> di
     """Recall of all words, the small ones included, each counting the same."""
     own = {w.stem for w in statement.words if w.start >= statement.own_start}
     ids = {index.vocabulary.get(stem, -1) for stem in own}
-    there = set(index.stems_in(window.first, window.last).tolist())
+    evidence_words = set(index.stems_in(window.first, window.last).tolist())
     known = sum(stem in index.vocabulary for stem in own)
     return {
-        "words_3": len(ids & there) / max(len(own), 1),
+        "words_3": len(ids & evidence_words) / max(len(own), 1),
         "words_all": known / max(len(own), 1),
     }
 
 
-def _news(statement: Statement, match: Match, in_context: Floats) -> dict[str, float]:
+def _recall_beyond_question(
+    statement: Statement, match: Match, in_context: Floats
+) -> dict[str, float]:
     """Recall of what the claim says beyond its question."""
     news = np.array([item.own and not item.asked for item in statement.items])
     if not news.any():
@@ -403,7 +406,7 @@ def _greedy(match: Match) -> float:
     return _share(covered, match.weights)
 
 
-def _kinds(statement: Statement, match: Match) -> dict[str, float]:
+def _recall_by_kind(statement: Statement, match: Match) -> dict[str, float]:
     names = np.array([item.is_name for item in statement.items])
     numbers = np.array([item.quantity is not None for item in statement.items])
     three = match.best[2].found
@@ -421,7 +424,7 @@ def _kinds(statement: Statement, match: Match) -> dict[str, float]:
     return result
 
 
-def _order(
+def _word_order(
     statement: Statement, best: tuple[Window, ...], index: EvidenceIndex
 ) -> dict[str, float]:
     ids = [index.vocabulary.get(w.stem, -1 - i) for i, w in enumerate(statement.words)]
@@ -429,11 +432,11 @@ def _order(
     text = statement.text.lower()
     content = [ids[i.position] for i in statement.items if i.quantity is None]
     for window in dict.fromkeys((w.first, w.last) for w in best):
-        there = index.stems_in(*window).tolist()
-        lcs = max(lcs, LCSseq.similarity(ids, there) / max(len(ids), 1))
-        pairs = max(pairs, _runs_shared(ids, there, 2))
-        triples = max(triples, _runs_shared(ids, there, 3))
-        near = max(near, _pairs_near(content, there))
+        evidence_words = index.stems_in(*window).tolist()
+        lcs = max(lcs, LCSseq.similarity(ids, evidence_words) / max(len(ids), 1))
+        pairs = max(pairs, _runs_shared(ids, evidence_words, 2))
+        triples = max(triples, _runs_shared(ids, evidence_words, 3))
+        near = max(near, _pairs_near(content, evidence_words))
         likeness = max(likeness, fuzz.partial_ratio(text, index.text(*window).lower()[:2000]) / 100)
     return {"lcs": lcs, "pairs": pairs, "triples": triples, "near": near, "likeness": likeness}
 
