@@ -22,7 +22,7 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
 from pydantic import SecretStr
-from redis_server import RedisServer, redis_server
+from redis_server import RedisServer
 from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
@@ -42,10 +42,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
+@pytest.fixture
+def redis(redis_server: RedisServer) -> Iterator[RedisServer]:
+    from redis import Redis  # noqa: PLC0415  (may be absent, and then the tests are skipped)
+
+    yield redis_server
+    with Redis.from_url(redis_server.url) as client:
+        client.flushall()
 
 
 def community() -> Any:
@@ -87,7 +90,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 def redis_stores(kind: str, server: RedisServer) -> Iterator[Opened]:
-    from redis import Redis  # noqa: PLC0415  (may be absent, and then the tests are skipped)
+    from redis import Redis  # noqa: PLC0415  (may be absent)
 
     clients: list[Redis] = []
 
@@ -99,7 +102,6 @@ def redis_stores(kind: str, server: RedisServer) -> Iterator[Opened]:
 
     yield make
     for client in clients:
-        client.flushall()
         client.close()
 
 
@@ -154,25 +156,27 @@ async def test_an_asynchronous_redis_client_will_do_for_asynchronous_checks(
 
 
 def test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from redis import Redis  # noqa: PLC0415  (may be absent)
 
     now = 100.0
     monkeypatch.setattr(caching, "monotonic", lambda: now)
-    with redis_server() as server, Redis.from_url(server.url) as client:
+    with Redis.from_url(redis.url) as client:
         judge = Reader()
         verifier = cached(judge, community().storage.RedisStore(client=client))
         verifier.invoke(task(CAPITAL))
-        server.kill()
-        for _ in range(3):
-            [found] = verifier.invoke(task(CAPITAL))
-            assert found.verdict == "supported"
+        redis.kill()
+        try:
+            for _ in range(3):
+                [found] = verifier.invoke(task(CAPITAL))
+                assert found.verdict == "supported"
+        finally:
+            redis.start()
         assert len(judge.asked) == 4
         [told] = [r for r in caplog.records if r.levelno >= logging.WARNING]
         assert "RedisStore cannot be read (ConnectionError" in told.getMessage()
         assert "Rome" not in told.getMessage()
-        server.start()
         verifier.invoke(task(CAPITAL))
         assert len(judge.asked) == 5, "it is left alone for some seconds after a failure"
         now += 60
