@@ -158,8 +158,9 @@ async def test_a_cancelled_check_withdraws_its_request(monkeypatch: pytest.Monke
     class Never:
         def submit(self, pairs: list[Pair]) -> Future[Floats]:
             assert pairs
-            asked.put_nowait(Future())
-            return asked._queue[-1]  # type: ignore[attr-defined,no-any-return]
+            request: Future[Floats] = Future()
+            asked.put_nowait(request)
+            return request
 
     monkeypatch.setattr(embedded, "pair_scorer", lambda _: Never())
     check = asyncio.create_task(EmbeddedVerifier().ainvoke(TASKS[0]))
