@@ -7,8 +7,7 @@ from typing import ClassVar
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow
-from langchain_groundedness.evals import EvaluationRow, Evaluator, RowScore
+from langchain_groundedness.evals import EvaluationRow, Evaluator, Flow, RowScore
 
 __all__ = ["CountingEvaluator"]
 

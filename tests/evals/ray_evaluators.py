@@ -9,8 +9,7 @@ from threading import Lock
 from pydantic import Field, SecretStr
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow
-from langchain_groundedness.evals import EvaluationRow, Evaluator, RowScore
+from langchain_groundedness.evals import EvaluationRow, Evaluator, Flow, RowScore
 
 __all__ = ["DeadlyEvaluator", "KeyEvaluator", "StayingEvaluator", "UnpicklableEvaluator"]
 

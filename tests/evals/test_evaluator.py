@@ -23,12 +23,13 @@ from langchain_groundedness import (
     evals,
     load_arguments,
 )
-from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness.evals import (
     EvaluationResult,
     EvaluationRow,
     Evaluator,
     FaithfulnessEvaluator,
+    Flow,
+    ModelCall,
     RowScore,
 )
 from langchain_groundedness.evals.fingerprint import describe

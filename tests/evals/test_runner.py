@@ -14,13 +14,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from langchain_groundedness import ConfigurationError, InputFormatError
-from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness.evals import (
     BleuEvaluator,
     EvaluationInterrupted,
     EvaluationRow,
     EvaluationRun,
     Evaluator,
+    Flow,
+    ModelCall,
     ResultCache,
     RowScore,
     aevaluate,
