@@ -337,8 +337,8 @@ class Thinking(Writer):
     def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
         for chunk in super()._stream(*args):
             blocks: Any = [
-                {"type": "reasoning", "reasoning": "It is Lima. ", "index": 0},
-                {"type": "text", "text": chunk.text, "index": 1},
+                {"type": "reasoning", "reasoning": "It is Lima. "},
+                {"type": "text", "text": chunk.text},
             ]
             yield ChatGenerationChunk(message=AIMessageChunk(content=blocks))
 
