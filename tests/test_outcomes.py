@@ -1,5 +1,6 @@
 """What comes of every kind of answer and every kind of document, offline, by name."""
 
+from collections.abc import Callable
 from itertools import product
 from time import process_time
 
@@ -132,7 +133,7 @@ def test_time_grows_with_the_documents_and_not_with_their_square() -> None:
     assert min(seconds(large) for _ in range(2)) < 24 * min(seconds(small) for _ in range(3))
 
 
-ENDLESS = {
+ENDLESS: dict[str, Callable[[int], str]] = {
     "negations": lambda size: "Revenue " + "not told " * size,
     "numbers": lambda size: " ".join(map(str, range(1_000, 1_000 + size))),
     "quantifiers": lambda size: "Every one of " * size,

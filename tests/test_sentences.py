@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_groundedness.claims import statements
-from langchain_groundedness.text import sentences as _boundaries
+from langchain_groundedness.text import sentences as reading
 from langchain_groundedness.text.sentences import split_sentences
 
 PIECES = st.sampled_from(
@@ -65,7 +65,7 @@ def stream(text: str, cuts: list[int]) -> list[statements.Sentence]:
 def test_a_long_text_is_searched_in_stretches_as_it_is_at_once(text: str, stretch: int) -> None:
     at_once = split_sentences(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_boundaries, "_STRETCH", stretch)
+        patch.setattr(reading, "_STRETCH", stretch)
         assert split_sentences(text) == at_once
 
 
@@ -74,7 +74,7 @@ def test_no_border_of_a_stretch_hides_an_address(stretch: int) -> None:
     text = "x" * 30 + " https://a.b/c.d?e#f. Then www.a.b/c.d. Then the end."
     at_once = split_sentences(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_boundaries, "_STRETCH", stretch)
+        patch.setattr(reading, "_STRETCH", stretch)
         assert split_sentences(text) == at_once
 
 

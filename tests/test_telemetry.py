@@ -69,7 +69,7 @@ class Switched(SimpleSpanProcessor):
 
 @pytest.fixture(scope="module")
 def provided() -> tuple[InMemoryMetricReader, InMemorySpanExporter, Switched]:
-    since_last = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
+    since_last: dict[type, Any] = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
     reader = InMemoryMetricReader(preferred_temporality=since_last)
     exporter = InMemorySpanExporter()
     processor = Switched(exporter)

@@ -453,7 +453,7 @@ def test_tables_of_version_one_are_brought_to_the_latest_with_their_records(
         )
         connection.exec_driver_sql("INSERT INTO groundedness_audit_schema VALUES (1)")
         time = sqlalchemy.column("time", sqlalchemy.DateTime(timezone=True))
-        others = (sqlalchemy.column(name) for name in old if name != "time")
+        others: list[Any] = [sqlalchemy.column(name) for name in old if name != "time"]
         older = sqlalchemy.table("groundedness_audit", time, *others)
         rows = [{**old, "id": f"{n:04}"} for n in range(1200)]
         damaged = {**old, "id": "damaged", "record": "{}"}

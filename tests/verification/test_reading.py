@@ -163,7 +163,8 @@ def test_of_a_table_no_more_is_read_than_leaves_room_for_the_best_sentence(cell:
 
 
 def tokens(pair: Pair) -> int:
-    return len(TOKENIZER.encode(*(part.encode("utf-8", "replace").decode() for part in pair)).ids)
+    evidence, claim = (part.encode("utf-8", "replace").decode() for part in pair)
+    return len(TOKENIZER.encode(evidence, claim).ids)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=300).map(" ".join) | st.text())
