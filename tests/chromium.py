@@ -2,17 +2,23 @@
 
 import os
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-__all__ = ["PROBLEMS", "VIEWS", "chromium"]
+__all__ = ["PROBLEMS", "VIEWS", "connected", "running_chromium"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
+    "--headless",
+    "--remote-debugging-port=0",
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
@@ -23,12 +29,37 @@ FLAGS = (
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def running_chromium() -> Iterator[str]:
+    """Start Chromium, and give the address at which Playwright finds it."""
     if CHROMIUM is None:
         assert "GROUNDEDNESS_NEEDS_CHROMIUM" not in os.environ, "CI must not skip these tests"
         pytest.skip("Chromium is not here (Debian: apt install chromium)")
+    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
+        command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                yield f"http://127.0.0.1:{_port(process, Path(folder, 'DevToolsActivePort'))}"
+            finally:
+                process.terminate()
+
+
+def _port(process: "subprocess.Popen[bytes]", file: Path) -> int:
+    """Wait until Chromium has written down the port that it chose."""
+    ends = time.monotonic() + 300
+    while not (lines := file.read_text().splitlines() if file.exists() else []):
+        assert process.poll() is None, "Chromium did not start"
+        assert time.monotonic() < ends, "Chromium does not come up"
+        time.sleep(0.01)
+    return int(lines[0])
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Browser]:
+    """Connect to a Chromium; until the end of this, the thread has an event loop."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.connect_over_cdp(address)
         yield browser
         browser.close()
 

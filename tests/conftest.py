@@ -84,7 +84,7 @@ def blockbuster() -> Iterator[BlockBuster]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
-    """Run a PostgreSQL server: one for each process that runs tests."""
+    """Run a PostgreSQL server, on which each test makes databases of its own."""
     from audit.postgres_cluster import Cluster, programs  # noqa: PLC0415  (needs psycopg)
 
     if programs() is None:
@@ -93,3 +93,30 @@ def postgres() -> Iterator[Any]:
     cluster = Cluster()
     yield cluster
     cluster.remove()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Any]:
+    """Run a Redis server."""
+    from redis_server import running_redis  # noqa: PLC0415  (named as the fixture)
+
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def running_chromium() -> Iterator[str]:
+    """Run Chromium, in which each test opens contexts of its own."""
+    from chromium import running_chromium  # noqa: PLC0415  (needs Playwright)
+
+    with running_chromium() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser(running_chromium: str) -> Iterator[Any]:
+    """Control Chromium; not for longer than a module, as other tests need their own event loop."""
+    from chromium import connected  # noqa: PLC0415  (as above)
+
+    with connected(running_chromium) as browser:
+        yield browser

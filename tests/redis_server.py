@@ -27,6 +27,8 @@ class RedisServer:
         return f"unix://{self.socket}"
 
     def start(self) -> None:
+        if self._process is not None:
+            return
         nothing_kept = ("--save", "", "--appendonly", "no", "--dir", str(self._folder))
         self._process = subprocess.Popen(
             [self._program, "--port", "0", "--unixsocket", self.socket, *nothing_kept],
@@ -53,7 +55,7 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server() -> Iterator[RedisServer]:
+def running_redis() -> Iterator[RedisServer]:
     program = shutil.which("redis-server")
     if program is None:
         assert "GROUNDEDNESS_NEEDS_REDIS" not in os.environ, "CI must not skip these tests"

@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from langchain_groundedness import GroundednessRunnable
 from langchain_groundedness._runtime import executors
-from langchain_groundedness._runtime.executors import admitted
 from langchain_groundedness.testing import ScriptedVerifier
 
 STEPS = 30
@@ -21,42 +20,72 @@ STEPS = 30
 ROW = {"answer": "Rome is in Italy.", "documents": ["Rome is in Italy."]}
 
 
-async def rounds_of(count: int) -> list[int]:
-    """Begin as many at once; give the pass of the event loop that each began in."""
-    began: list[int] = []
-    now = passes()
-
-    async def begin() -> None:
-        await admitted()
-        began.append(now[0])
-
-    await asyncio.gather(*(begin() for _ in range(count)))
-    return began
+CHECKER = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported"))
 
 
-def passes() -> list[int]:
-    """Count the passes of the event loop from now on."""
-    now = [0]
+class Begun(AsyncCallbackHandler):
+    """Notes in which pass of the event loop each check has begun, and which."""
 
-    def passing() -> None:
-        now[0] += 1
-        asyncio.get_running_loop().call_soon(passing)
+    def __init__(self) -> None:
+        self.passes, self.began, self.names = 0, list[int](), list[str]()
+        self.first = asyncio.Event()
+        self._pass()
 
-    passing()
-    return now
+    def _pass(self) -> None:
+        self.passes += 1
+        asyncio.get_running_loop().call_soon(self._pass)
+
+    @override
+    async def on_chain_start(
+        self, *_: Any, name: str | None = None, tags: list[str] | None = None, **__: Any
+    ) -> None:
+        if name == "read_input":
+            self.began.append(self.passes)
+            self.first.set()
+            self.names += [tag for tag in tags or () if tag.startswith("check ")]
+
+    async def check(self, number: int = 0) -> str:
+        result = await CHECKER.ainvoke(ROW, {"callbacks": [self], "tags": [f"check {number}"]})
+        return result.verdict
 
 
+@pytest.fixture
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a check wait for its turn however slow the machine is."""
+    monkeypatch.setattr(executors, "_LONGEST_S", 60.0)
+
+
+def apart(began: list[int]) -> list[int]:
+    return [after - before for before, after in pairwise(sorted(began))]
+
+
+@pytest.mark.usefixtures("no_hurry")
 async def test_each_begins_when_the_event_loop_has_come_by_for_the_steps_of_the_one_before() -> (
     None
 ):
-    began = await asyncio.wait_for(rounds_of(20), 300)
-    assert all(after - before >= STEPS for before, after in pairwise(began))
+    begun = Begun()
+    verdicts = await asyncio.gather(*(begun.check() for _ in range(20)))
+    assert verdicts == ["grounded"] * 20
+    assert len(begun.began) == 20
+    assert min(apart(begun.began)) >= STEPS
 
 
-async def test_who_comes_after_the_one_before_has_begun_does_not_wait() -> None:
+@pytest.mark.usefixtures("no_hurry")
+async def test_the_answers_of_a_batch_begin_one_after_the_other_too() -> None:
+    begun = Begun()
+    results = await CHECKER.abatch([ROW] * 12, {"callbacks": [begun]})
+    assert {result.verdict for result in results} == {"grounded"}
+    assert len(begun.began) == 12
+    assert min(apart(begun.began)) >= STEPS
+
+
+@pytest.mark.usefixtures("no_hurry")
+async def test_who_is_alone_does_not_wait() -> None:
+    begun = Begun()
     for _ in range(3):
-        assert begins_at_once()
-        await asyncio.sleep(0)
+        before = begun.passes
+        await begun.check()
+        assert begun.began[-1] - before < STEPS
 
 
 async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long() -> None:
@@ -65,73 +94,28 @@ async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long() -> N
             asyncio.get_running_loop().call_soon(time.sleep, 0.005)
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(busy())
-    began = await asyncio.wait_for(rounds_of(10), 300)
+    other, begun = asyncio.create_task(busy()), Begun()
+    await asyncio.gather(*(begun.check() for _ in range(10)))
     other.cancel()
-    assert all(after - before < STEPS for before, after in pairwise(began))
+    assert max(apart(begun.began)) < STEPS
 
 
-async def test_who_is_alone_does_not_wait() -> None:
-    assert begins_at_once()
-
-
-def begins_at_once() -> bool:
-    waiting = admitted()
-    try:
-        waiting.send(None)
-    except StopIteration:
-        return True
-    waiting.close()
-    return False
-
-
+@pytest.mark.usefixtures("no_hurry")
 async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds_up_nobody() -> (
     None
 ):
-    began: list[int] = []
-
-    async def begin(number: int) -> None:
-        await admitted()
-        began.append(number)
-
-    tasks = [asyncio.create_task(begin(number)) for number in range(6)]
-    await asyncio.sleep(0)
+    begun = Begun()
+    tasks = [asyncio.create_task(begun.check(number)) for number in range(6)]
+    await begun.first.wait()
     tasks[2].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert began == [0, 1, 3, 4, 5]
-    await asyncio.wait_for(admitted(), 300)
-
-
-async def test_checks_that_are_begun_at_once_all_end() -> None:
-    checker = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported"))
-    results = await asyncio.gather(*(checker.ainvoke(ROW) for _ in range(30)))
-    assert {result.verdict for result in results} == {"grounded"}
-
-
-class Begun(AsyncCallbackHandler):
-    def __init__(self) -> None:
-        self.passes, self.began = passes(), list[int]()
-
-    @override
-    async def on_chain_start(self, *_: Any, name: str | None = None, **__: Any) -> None:
-        if name == "read_input":
-            self.began.append(self.passes[0])
-
-
-async def test_the_answers_of_a_batch_begin_one_after_the_other_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(executors, "_LONGEST_S", 60.0)  # however slow the machine is
-    checker, begun = GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported")), Begun()
-    results = await checker.abatch([ROW] * 12, {"callbacks": [begun]})
-    assert {result.verdict for result in results} == {"grounded"}
-    assert len(begun.began) == 12
-    assert all(after - before >= STEPS for before, after in pairwise(sorted(begun.began)))
+    assert begun.names == [f"check {number}" for number in (0, 1, 3, 4, 5)]
+    assert await begun.check() == "grounded"
 
 
 def test_nothing_is_kept_of_an_event_loop_that_has_ended() -> None:
     with asyncio.Runner() as runner:
-        runner.run(admitted())
+        runner.run(CHECKER.ainvoke(ROW))
         loop = weakref.ref(runner.get_loop())
     del runner
     gc.collect()

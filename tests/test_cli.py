@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from langchain_groundedness import cli, runnable
 from langchain_groundedness.__main__ import main
-from langchain_groundedness.cli import options as _models
 from langchain_groundedness.cli import repeat_option
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import GroundednessResult
@@ -263,7 +262,6 @@ def test_model_without_langchain_works_for_openai_alone(
     check: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain", None)
-    monkeypatch.setattr(_models, "find_spec", lambda name: None if name == "langchain" else name)
     options = ("--answer", TRUE, "--documents", "report.md", "--model")
     assert "OPENAI_API_KEY" in failure(check(*options, "openai:gpt-4o-mini"))
     assert "langchain-groundedness[agents]" in failure(check(*options, "anthropic:any"))

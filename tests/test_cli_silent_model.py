@@ -28,23 +28,10 @@ CODES = {"check": 2, "evaluate": 0, "validate": 1}
 """What they exit with if the model did not reply in time."""
 ASYNC = "from langchain_groundedness.__main__ import main; main()"
 BLOCKING = """
-from typing import Any
 from langchain_core.language_models import BaseChatModel
-from langchain_groundedness.cli import options
-
-made = options._chat_model
-
-class Blocking(BaseChatModel):
-    inner: Any
-
-    @property
-    def _llm_type(self):
-        return "blocking"
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        return self.inner._generate(messages)
-
-options._chat_model = lambda *given: Blocking(inner=made(*given))
+from langchain_openai import ChatOpenAI
+ChatOpenAI._agenerate = BaseChatModel._agenerate
+ChatOpenAI._astream = BaseChatModel._astream
 from langchain_groundedness.__main__ import main
 main()
 """

@@ -1,12 +1,12 @@
 """Packing documents under a budget, finding quotes in them, and matching sentences to claims."""
 
-import time
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from growth import assert_linear
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from langchain_core._api import LangChainBetaWarning
@@ -21,7 +21,6 @@ from langchain_groundedness.evidence import (
     shares_content_word,
 )
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.text.quotes import _fold_text
 from langchain_groundedness.types import Passage
 
 WORDS = st.sampled_from(
@@ -153,7 +152,7 @@ def test_a_packer_is_saved_and_loaded() -> None:
     assert loaded == packer
 
 
-def test_ten_thousand_documents_and_a_megabyte_pack_quickly() -> None:
+def test_ten_thousand_documents_and_a_megabyte_pack_in_linear_time() -> None:
     calls = 0
 
     def count(text: str) -> int:
@@ -161,12 +160,15 @@ def test_ten_thousand_documents_and_a_megabyte_pack_quickly() -> None:
         calls += len(text)
         return approximate_tokens(text)
 
-    many = [Document(page_content=f"Document {n} says so.") for n in range(10_000)]
-    large = Document(page_content="It rose by 3.5% in May. Then it fell. " * 26_000)
-    begin = time.process_time()
-    EvidencePacker(max_tokens=400, count_tokens=count).pack([*many, large])
-    assert time.process_time() - begin < 10
-    assert calls < 5 * len(large.page_content)
+    def pack(documents: int) -> None:
+        nonlocal calls
+        calls = 0
+        many = [Document(page_content=f"Document {n} says so.") for n in range(documents)]
+        large = Document(page_content="It rose by 3.5% in May. Then it fell. " * (2 * documents))
+        EvidencePacker(max_tokens=400, count_tokens=count).pack([*many, large])
+        assert calls < 5 * len(large.page_content)
+
+    assert_linear(pack, 13_000)
 
 
 @given(TEXTS, st.integers(0, 120), st.integers(1, 60))
@@ -178,7 +180,7 @@ def test_any_stretch_of_a_text_is_found_where_it_reads_the_same(
     assume(part.strip())
     for quote in (part, part.upper(), f"  {' '.join(part.split())}\n"):
         if found := locate_quote(quote, text, min_score=101):
-            assert squeezed(text[slice(*found)]) == squeezed(quote)
+            assert read_alike(text[slice(*found)], quote)
     assert locate_quote(part, text) is not None
 
 
@@ -189,11 +191,13 @@ def test_folded_stretches_are_always_found(text: str, data: st.DataObject) -> No
     assume(part.strip(" \n\t\r"))
     found = locate_quote("  ".join(part.upper().split()), text, min_score=101)
     assert found is not None
-    assert squeezed(text[slice(*found)]) == squeezed(part)
+    assert read_alike(text[slice(*found)], part)
 
 
-def squeezed(text: str) -> str:
-    return _fold_text(text).text.replace(" ", "")
+def read_alike(one: str, other: str) -> bool:
+    """Whether each of two texts is found in the other."""
+    pairs = ((one, other), (other, one))
+    return all(locate_quote(quote, text, min_score=101) is not None for quote, text in pairs)
 
 
 @pytest.mark.parametrize(
@@ -234,19 +238,17 @@ def test_what_does_not_stand_there_is_not_found(quote: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quote", "text"),
+    ("quote", "unit"),
     [
-        ("x" * 300 + "y", "x" * 1_000_000),
-        ("b" * 30 + "q" * 40, "B" * 1_000_000),
-        ("\u00c9" * 30 + "x", "\u00e9" * 1_000_000),
-        ("no such words in there at all, not 1", "It rose by 3.5% in May, as they said. " * 26_000),
-        ("lorem ipsum " * 330, "lorem ipsux " * 80_000),
+        ("x" * 300 + "y", "x"),
+        ("b" * 30 + "q" * 40, "B"),
+        ("\u00c9" * 30 + "x", "\u00e9"),
+        ("no such words in there at all, not 1", "It rose by 3.5% in May, as they said. "),
+        ("lorem ipsum " * 330, "lorem ipsux "),
     ],
 )
-def test_a_megabyte_is_searched_in_bounded_time(quote: str, text: str) -> None:
-    begin = time.process_time()
-    locate_quote(quote, text)
-    assert time.process_time() - begin < 10
+def test_a_megabyte_is_searched_in_linear_time(quote: str, unit: str) -> None:
+    assert_linear(lambda size: locate_quote(quote, unit * (size // len(unit))), 1_000_000)
 
 
 def test_a_changed_quote_is_found_in_a_megabyte() -> None:

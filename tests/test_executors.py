@@ -4,52 +4,96 @@ import asyncio
 import contextvars
 import os
 import threading
+from collections.abc import Callable
 
 import pytest
 from langchain_core.documents import Document
 
-from langchain_groundedness import Claim, EmbeddedVerifier, VerificationTask
-from langchain_groundedness._runtime.executors import computed, size_of
+from langchain_groundedness import Claim, EmbeddedVerifier, LLMVerifier, VerificationTask
+from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import GroundednessError
+from langchain_groundedness.testing import ScriptedChatModel
 
 NOTE: contextvars.ContextVar[str] = contextvars.ContextVar("NOTE", default="none")
+LONG = "Rome is in Italy. " * 20_000
 
 
-async def test_many_checks_at_once_are_examined_in_one_thread() -> None:
-    names = await asyncio.gather(
-        *(computed(10, lambda: threading.current_thread().name) for _ in range(50))
+async def judged(count_tokens: Callable[[str], int], document: str = "Rome is in Italy.") -> str:
+    """Judge a claim; tokens are counted where documents are read."""
+    verifier = LLMVerifier(
+        model=ScriptedChatModel(replies=lambda _: "{tag} C1: [1] supported"),
+        packer=EvidencePacker(max_tokens=1_000, count_tokens=count_tokens),
     )
-    assert len(set(names)) == 1
+    claims = (Claim(id="1", text="Rome is in Italy."),)
+    task = VerificationTask(claims=claims, documents=(Document(document),))
+    return (await verifier.ainvoke(task))[0].verdict
+
+
+async def test_documents_of_many_checks_at_once_are_read_in_one_thread() -> None:
+    threads: set[threading.Thread] = set()
+
+    def count(_: str) -> int:
+        threads.add(threading.current_thread())
+        return 1
+
+    assert set(await asyncio.gather(*(judged(count) for _ in range(50)))) == {"supported"}
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
 
 
 async def test_a_short_text_does_not_wait_for_a_long_one() -> None:
-    go_on = threading.Event()
-    long = asyncio.create_task(computed(10_000_000, go_on.wait))
-    assert await computed(10, lambda: "read") == "read"
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(_: str) -> int:
+        begun.set()
+        assert go_on.wait(300)
+        return 1
+
+    long = asyncio.create_task(judged(wait, LONG))
+    await asyncio.to_thread(begun.wait, 300)
+    assert await judged(len) == "supported"
     assert not long.done()
     go_on.set()
-    assert await long
+    assert await long == "supported"
 
 
 async def test_what_is_computed_sees_the_context_and_raises_as_it_would_here() -> None:
     NOTE.set("mine")
-    assert await computed(0, NOTE.get) == "mine"
+    seen: set[str] = set()
+
+    def count(_: str) -> int:
+        seen.add(NOTE.get())
+        return 1
+
+    await judged(count)
+    assert seen == {"mine"}
     with pytest.raises(ZeroDivisionError):
-        await computed(0, lambda: 1 // 0)
+        await judged(lambda _: 1 // 0)
 
 
 async def test_what_is_cancelled_before_its_turn_is_not_computed() -> None:
-    go_on = threading.Event()
-    done: list[int] = []
-    first = asyncio.create_task(computed(0, go_on.wait))
-    second = asyncio.create_task(computed(0, done.append, 1))
+    begun, go_on = threading.Event(), threading.Event()
+    read: list[str] = []
+
+    def wait(_: str) -> int:
+        begun.set()
+        assert go_on.wait(300)
+        return 1
+
+    def note(text: str) -> int:
+        read.append(text)
+        return 1
+
+    first = asyncio.create_task(judged(wait))
+    await asyncio.to_thread(begun.wait, 300)
+    second = asyncio.create_task(judged(note))
     await asyncio.sleep(0)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     go_on.set()
     await first
-    await computed(0, int)
-    assert not done
+    await judged(len)
+    assert not read
 
 
 async def test_it_is_said_when_python_shuts_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +102,7 @@ async def test_it_is_said_when_python_shuts_down(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", closed)
     with pytest.raises(GroundednessError, match="finish all checks"):
-        await computed(0, int)
+        await judged(len)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -79,10 +123,6 @@ def test_a_forked_child_checks_though_its_parent_did_before() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_the_size_of_documents_is_that_of_their_texts() -> None:
-    assert size_of([Document("ab"), Document("c")]) == 3
-
-
 async def test_an_iterator_that_has_ended_is_an_error_and_not_a_wait_for_ever() -> None:
     with pytest.raises(RuntimeError):
-        await asyncio.wait_for(computed(0, next, iter(())), 300)
+        await asyncio.wait_for(judged(lambda _: next(iter(()))), 300)

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.claims.statements import sentence_claims
+from langchain_groundedness.evals import EvaluationRow, Evaluator, Flow, ModelCall, RowScore
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.scoring import reconcile
@@ -62,29 +62,28 @@ async def test_the_sentences_of_a_long_answer_are_found_off_the_event_loop(
     assert found_in == [aside]
 
 
-def asking() -> Flow[str]:
-    """Ask three times; the second call fails."""
-    first = yield ModelCall(RunnableLambda(lambda text: text + "!"), "one")
-    try:
-        yield ModelCall(RunnableLambda(lambda _: 1 // 0), "two")
-    except ZeroDivisionError:
-        return f"{first} failed"
-    return "not reached"
+class Asking(Evaluator):
+    """Asks twice, and fails the second time."""
+
+    needs = ("answer",)
+    key: str = "asking"
+    handles: bool
+
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        first = yield ModelCall(RunnableLambda(lambda text: text + "!"), "one")
+        try:
+            yield ModelCall(RunnableLambda(lambda _: 1 // 0), "two")
+        except ZeroDivisionError:
+            if not self.handles:
+                raise KeyError from None
+        return self._scored(1.0, comment=f"{first} failed")
 
 
-@pytest.mark.parametrize("size", [0, 1_000_000])
-def test_a_flow_gives_the_same_wherever_it_computes(size: int) -> None:
-    assert asyncio.run(adrive(asking(), {}, size=size)) == drive(asking(), {}) == "one! failed"
-
-
-def failing() -> Flow[str]:
-    yield ModelCall(RunnableLambda(lambda text: text), "one")
-    raise KeyError
-
-
-@pytest.mark.parametrize("size", [0, 1_000_000])
-def test_an_error_of_a_flow_is_raised_wherever_it_computes(size: int) -> None:
-    with pytest.raises(KeyError):
-        asyncio.run(adrive(failing(), {}, size=size))
-    with pytest.raises(KeyError):
-        drive(failing(), {})
+@pytest.mark.parametrize("handles", [True, False])
+@pytest.mark.parametrize("length", [1, 1_000_000])
+def test_an_evaluator_scores_alike_wherever_it_computes(length: int, *, handles: bool) -> None:
+    evaluator, row = Asking(handles=handles), {"answer": "x" * length}
+    score = evaluator.invoke(row)
+    assert asyncio.run(evaluator.ainvoke(row)) == score
+    assert score.status == ("scored" if handles else "failed")
+    assert (score.comment == "one! failed") == handles

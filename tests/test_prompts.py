@@ -1,7 +1,7 @@
 import secrets
-from time import process_time
 
 import pytest
+from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -133,12 +133,10 @@ def test_a_forged_fence_around_the_text_is_fenced_like_any_text() -> None:
     ["<", "< ", " ", "/ ", "< / ", "<<", "<|", "[/", "<answer ", "\n</answer a>", "<s", "\uff1c"],
 )
 @pytest.mark.parametrize("start", ["", "<", "< /", "<answer aaaaaaaaaa>\n"])
-def test_fencing_takes_no_longer_for_text_that_almost_looks_like_a_fence(
+def test_text_that_almost_looks_like_a_fence_is_fenced_in_linear_time(
     start: str, part: str
 ) -> None:
-    begun = process_time()
-    fence("answer", start + part * (100_000 // len(part)))
-    assert process_time() - begun < 1
+    assert_linear(lambda size: fence("answer", start + part * (size // len(part))), 100_000)
 
 
 def test_lone_surrogates_can_be_fenced() -> None:

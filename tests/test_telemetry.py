@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
+from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -26,7 +27,6 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
-from langchain_groundedness._runtime import telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 
 TOLD = "The code is swordfish."
@@ -38,10 +38,15 @@ class Seen:
         self._reader = reader
         self._exporter = exporter
 
-    def points(self, name: str) -> list[Any]:
+    @cached_property
+    def metrics(self) -> list[Any]:
+        """All since the test began, read once, since what is read is forgotten."""
         data = self._reader.get_metrics_data()
         scopes = [s for r in data.resource_metrics for s in r.scope_metrics] if data else []
-        found = [m for scope in scopes for m in scope.metrics if m.name == name]
+        return [metric for scope in scopes for metric in scope.metrics]
+
+    def points(self, name: str) -> list[Any]:
+        found = [metric for metric in self.metrics if metric.name == name]
         return [point for metric in found for point in metric.data.data_points]
 
     def counts(self, name: str) -> dict[tuple[Any, ...], int]:
@@ -52,19 +57,39 @@ class Seen:
         return {span.name: span for span in self._exporter.get_finished_spans()}
 
 
-@pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
-    reader, exporter = InMemoryMetricReader(), InMemorySpanExporter()
+class Switched(SimpleSpanProcessor):
+    """Exports spans while a test of this module runs: a process has one provider, for good."""
+
+    is_on = False
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self.is_on:
+            super().on_end(span)
+
+
+@pytest.fixture(scope="module")
+def provided() -> tuple[InMemoryMetricReader, InMemorySpanExporter, Switched]:
+    since_last: dict[type, Any] = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
+    reader = InMemoryMetricReader(preferred_temporality=since_last)
+    exporter = InMemorySpanExporter()
+    processor = Switched(exporter)
     tracing = TracerProvider()
-    tracing.add_span_processor(SimpleSpanProcessor(exporter))
-    measuring = MeterProvider([reader])
-    monkeypatch.setattr(trace, "get_tracer", tracing.get_tracer)
-    monkeypatch.setattr(metrics, "get_meter", measuring.get_meter)
-    telemetry._instruments.cache_clear()
+    tracing.add_span_processor(processor)
+    trace.set_tracer_provider(tracing)
+    metrics.set_meter_provider(MeterProvider([reader]))
+    return reader, exporter, processor
+
+
+@pytest.fixture
+def seen(
+    provided: tuple[InMemoryMetricReader, InMemorySpanExporter, Switched],
+) -> Iterator[Seen]:
+    reader, exporter, processor = provided
+    reader.get_metrics_data()
+    exporter.clear()
+    processor.is_on = True
     yield Seen(reader, exporter)
-    telemetry._instruments.cache_clear()
-    measuring.shutdown()
-    tracing.shutdown()
+    processor.is_on = False
 
 
 def checker() -> GroundednessRunnable:
@@ -145,18 +170,22 @@ def test_failure_is_told_by_its_type_and_no_text_is(seen: Seen) -> None:
 
 def test_opentelemetry_is_neither_looked_for_before_the_first_check_nor_needed_for_it() -> None:
     code = """
-import sys
+import sys, traceback
+looked_for = []
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "opentelemetry":
+            files = [frame.filename for frame in traceback.extract_stack()[:-1]]
+            if "langchain_groundedness" in [f for f in files if "importlib" not in f][-1]:
+                looked_for.append(name)
             raise ModuleNotFoundError(f"blocked: {name}", name=name)
 sys.meta_path.insert(0, Blocked())
 import langchain_groundedness as package
-from langchain_groundedness._runtime import telemetry
 from langchain_groundedness.testing import ScriptedVerifier
 checker = package.GroundednessRunnable(verifier=ScriptedVerifier({"It rains.": "unverifiable"}))
-assert not telemetry._instruments.cache_info().currsize
+assert not looked_for
 print(checker.invoke({"answer": "It rains.", "documents": ["Rome."]}).verdict)
+assert looked_for
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "ungrounded\n", done.stderr

@@ -31,7 +31,13 @@ ResultT = TypeVar("ResultT")
 
 
 class ModelCall(NamedTuple):
-    """A call of a model or another runnable; a flow yields it and receives the reply."""
+    """A call that a flow requests from its driver.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> ModelCall(RunnableLambda(len), "Rome is old.").input
+        'Rome is old.'
+    """
 
     runnable: Runnable[Any, Any]
     input: Any

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.claim_metrics import (
     AnswerCorrectnessEvaluator,

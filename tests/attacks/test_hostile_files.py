@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
+from growth import assert_linear
 
 from langchain_groundedness import ConfigurationError, DecisionPolicy, GroundednessError
 from langchain_groundedness.calibration import Calibration
@@ -116,15 +116,16 @@ def test_a_csv_row_that_never_ends_is_refused_with_the_limit_named(
         rows(path)
 
 
-def test_a_csv_header_with_more_columns_than_anybody_has_is_refused_at_once(
+def test_a_csv_header_with_more_columns_than_anybody_has_is_refused_in_linear_time(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text(",".join(f"c{n}" for n in range(200_000)) + "\n", encoding="ascii")
-    begun = process_time()
-    with pytest.raises(GroundednessError, match=r"200000 columns, more than 10000"):
-        rows(path)
-    assert process_time() - begun < 5
+    def refused(columns: int) -> None:
+        path = tmp_path / "data.csv"
+        path.write_text(",".join(f"c{n}" for n in range(columns)) + "\n", encoding="ascii")
+        with pytest.raises(GroundednessError, match=f"{columns} columns, more than 10000"):
+            rows(path)
+
+    assert_linear(refused, 200_000)
 
 
 def test_packed_data_that_is_damaged_is_named(tmp_path: Path) -> None:
@@ -202,11 +203,9 @@ def test_an_object_in_place_of_a_file_of_ours_is_not_made(
 
 def test_a_large_policy_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    path.write_text("rules: [" + "1:" * 4_000_000, encoding="ascii")
-    begun = process_time()
+    path.write_text("rules: [" + "1:" * 4_000_000, encoding="ascii")  # and is no YAML
     with pytest.raises(ConfigurationError, match=r"policy\.yaml: larger than 1 MiB"):
         DecisionPolicy.load(path)
-    assert process_time() - begun < 1
 
 
 # --- paths ---

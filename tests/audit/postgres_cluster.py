@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from functools import cache
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -37,18 +38,16 @@ class Cluster:
         # Not below pytest's own folder, which another account cannot enter.
         self.folder = Path(tempfile.mkdtemp(prefix="audit-pg-"))
         self._account = server_account()
+        self._numbers = count(1)
         if self._account is not None:
             shutil.chown(self.folder, self._account)
         self._run("initdb", "--auth=trust", f"--username={USER}", "--encoding=UTF8", "--no-sync")
         self.start()
 
-    @property
-    def url(self) -> str:
-        return self._url("postgres")
-
-    def database(self, name: str) -> str:
-        """Make a database of its own, and give its URL."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+    def database(self) -> str:
+        """Make a database that no other test uses, and give its URL."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self._url(name)
 

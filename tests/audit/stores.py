@@ -1,14 +1,29 @@
-"""A store in memory that can be taken away."""
+"""A store in memory that can be taken away, and databases read without the audit log."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy
 from typing_extensions import override
 
 from langchain_groundedness import Decision
 from langchain_groundedness.audit import AuditEntry, AuditLog, AuditRecord
+
+ROWS = sqlalchemy.table("groundedness_audit", *map(sqlalchemy.column, ("id", "record", "review")))
+
+
+@contextmanager
+def database_at(url: str) -> Iterator[sqlalchemy.Connection]:
+    """Change a database in a way that no audit log would."""
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 class MemoryLog(AuditLog):

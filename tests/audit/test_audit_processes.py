@@ -27,13 +27,6 @@ def kept_in(url: str, tmp_path: Path) -> list[str]:
         return sorted(record.id for record in log.records())
 
 
-def emptied(url: str, tmp_path: Path) -> str:
-    """Give the URL of a database without rows of other tests."""
-    with SQLAuditLog(url, spool_path=tmp_path / "spool-of-reader") as log:
-        log._store.delete([])
-    return url
-
-
 @pytest.mark.parametrize("store", ["postgres", "sqlite", "jsonl"])
 def test_eight_processes_write_a_thousand_records_each_and_none_is_lost_or_doubled(
     store: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -42,7 +35,7 @@ def test_eight_processes_write_a_thousand_records_each_and_none_is_lost_or_doubl
     if store == "sqlite":
         place = f"sqlite:///{tmp_path / 'audit.db'}"
     elif store == "postgres":
-        place = emptied(request.getfixturevalue("postgres").url, tmp_path)
+        place = request.getfixturevalue("postgres").database()
     with ExitStack() as stack:
         writers = begun(stack, place, tmp_path / "spool")
         assert all_at_once(writers, "write 1000") == ["0"] * PROCESSES
@@ -62,7 +55,7 @@ def lines_of(path: Path) -> list[bytes]:
 def test_none_is_lost_or_doubled_when_the_server_stops_and_starts_in_between(
     postgres: Cluster, tmp_path: Path
 ) -> None:
-    url, spool = emptied(postgres.url, tmp_path), tmp_path / "spool"
+    url, spool = postgres.database(), tmp_path / "spool"
     with ExitStack() as stack:
         writers = begun(stack, url, spool)
         all_at_once(writers, "write 300")
@@ -85,7 +78,7 @@ def test_none_is_lost_or_doubled_when_the_server_stops_and_starts_in_between(
 def test_the_next_process_brings_what_a_killed_one_has_spooled(
     postgres: Cluster, tmp_path: Path
 ) -> None:
-    url, spool = emptied(postgres.url, tmp_path), tmp_path / "spool"
+    url, spool = postgres.database(), tmp_path / "spool"
     postgres.stop("fast")
     try:
         with Writer(url, spool, "p0") as writer:

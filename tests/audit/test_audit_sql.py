@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import inspect
 
 from audit.postgres_cluster import Cluster
-from audit.stores import names, record
+from audit.stores import ROWS, database_at, names, record
 from audit.strategies import records
 from langchain_groundedness import (
     ConfigurationError,
@@ -25,7 +25,7 @@ from langchain_groundedness import (
     MissingDependencyError,
     SQLAuditLog,
 )
-from langchain_groundedness.audit import AuditRecord, Review, Versions, sql_store
+from langchain_groundedness.audit import AuditRecord, Review, Versions
 from langchain_groundedness.audit.redaction import Redaction
 from langchain_groundedness.audit.sql_store import database_of
 from langchain_groundedness.exceptions import AuditError, ReviewConflictError
@@ -35,12 +35,16 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def log(request: pytest.FixtureRequest, tmp_path: Path, sqlite_url: str) -> Iterator[SQLAuditLog]:
-    url = sqlite_url
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres").url
+def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
+    if request.param == "sqlite":
+        return sqlite_url
+    made: str = request.getfixturevalue("postgres").database()
+    return made
+
+
+@pytest.fixture
+def log(url: str, tmp_path: Path) -> Iterator[SQLAuditLog]:
     with SQLAuditLog(url, spool_path=tmp_path / "spool") as opened:
-        opened._store.delete([])
         yield opened
 
 
@@ -91,11 +95,12 @@ def test_records_are_read_page_by_page_in_order_of_time(log: SQLAuditLog) -> Non
 
 
 def test_a_page_goes_on_where_the_one_before_ended_though_its_last_record_is_gone(
-    log: SQLAuditLog,
+    log: SQLAuditLog, url: str
 ) -> None:
     filled(log, *(record(name, time=NOW) for name in names(4)))
     page = log.query(limit=2)
-    log._store.delete([])
+    with database_at(url) as connection:
+        connection.execute(sqlalchemy.delete(ROWS))
     filled(log, *(record(name, time=NOW) for name in names(2, start=2)))
     assert ids(log.query(after=page.next).records) == names(2, start=2)
 
@@ -392,15 +397,14 @@ def test_an_unknown_filter_is_refused(sqlite_url: str) -> None:
 
 @pytest.mark.parametrize("part", ["record", "review"])
 def test_a_damaged_row_is_named_and_keeps_no_other_from_being_read(
-    log: SQLAuditLog, part: str, caplog: pytest.LogCaptureFixture
+    log: SQLAuditLog, url: str, part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(
         log, *(record(name, time=NOW + timedelta(minutes=n)) for n, name in enumerate("abcdefg"))
     )
-    with log._store._engine.begin() as connection:
-        rows = sql_store.records
-        damaged = rows.c.id.in_(["b", "c", "g"])
-        connection.execute(sqlalchemy.update(rows).where(damaged).values({part: '{"status": 1}'}))
+    with database_at(url) as connection:
+        damaged = ROWS.c.id.in_(["b", "c", "g"])
+        connection.execute(sqlalchemy.update(ROWS).where(damaged).values({part: '{"status": 1}'}))
     assert ids(log.records()) == ["a", "d", "e", "f"]
     first = log.query(limit=2)
     assert (ids(first.records), first.unreadable) == (["a", "d"], ("b", "c"))
@@ -426,7 +430,7 @@ def test_sqlite_runs_in_wal_mode_in_files_for_their_owner_only(
 
 
 def test_tables_of_version_one_are_brought_to_the_latest_with_their_records(
-    postgres: Cluster, sqlite_url: str, tmp_path: Path
+    url: str, tmp_path: Path
 ) -> None:
     kept = record("a", question="Wo ist die Straße?", review=Review(status="waiting"))
     old = {
@@ -438,35 +442,32 @@ def test_tables_of_version_one_are_brought_to_the_latest_with_their_records(
         "review": kept.review.model_dump_json(),
         "record": kept.to_json(),
     }
-    for url in (postgres.url, sqlite_url):
-        log = SQLAuditLog(url, spool_path=tmp_path / "spool")
-        with log, log._store._engine.begin() as connection:
-            for table in ("groundedness_audit", "groundedness_audit_schema"):
-                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
-            moment = "TIMESTAMP WITH TIME ZONE" if "postgresql" in url else "DATETIME"
-            connection.exec_driver_sql(FIRST_TABLE.format(moment=moment))
-            connection.exec_driver_sql(
-                "CREATE INDEX groundedness_audit_time ON groundedness_audit (time, id)"
-            )
-            connection.exec_driver_sql(
-                "CREATE TABLE groundedness_audit_schema (version INTEGER NOT NULL)"
-            )
-            connection.exec_driver_sql("INSERT INTO groundedness_audit_schema VALUES (1)")
-            columns = [sql_store.records.c[name] for name in old]
-            older = sqlalchemy.table("groundedness_audit", *map(plain, columns))
-            rows = [{**old, "id": f"{n:04}"} for n in range(1200)]
-            damaged = {**old, "id": "damaged", "record": "{}"}
-            connection.execute(older.insert(), [*rows, damaged])
-        with SQLAuditLog(url, spool_path=tmp_path / "spool") as log:
-            log.upgrade()
-            with log._store._engine.connect() as connection:
-                assert version_in(connection) == 3
-                found = inspect(connection).get_indexes("groundedness_audit")
-            assert log.count(text="STRASSE") == 1200
-            assert log.count() == 1201
-            assert {index["name"] for index in found} >= {
-                f"groundedness_audit_{name}" for name in ("time", "review", "thread", "run", "root")
-            }
+    with database_at(url) as connection:
+        moment = "TIMESTAMP WITH TIME ZONE" if "postgresql" in url else "DATETIME"
+        connection.exec_driver_sql(FIRST_TABLE.format(moment=moment))
+        connection.exec_driver_sql(
+            "CREATE INDEX groundedness_audit_time ON groundedness_audit (time, id)"
+        )
+        connection.exec_driver_sql(
+            "CREATE TABLE groundedness_audit_schema (version INTEGER NOT NULL)"
+        )
+        connection.exec_driver_sql("INSERT INTO groundedness_audit_schema VALUES (1)")
+        time = sqlalchemy.column("time", sqlalchemy.DateTime(timezone=True))
+        others: list[Any] = [sqlalchemy.column(name) for name in old if name != "time"]
+        older = sqlalchemy.table("groundedness_audit", time, *others)
+        rows = [{**old, "id": f"{n:04}"} for n in range(1200)]
+        damaged = {**old, "id": "damaged", "record": "{}"}
+        connection.execute(older.insert(), [*rows, damaged])
+    with SQLAuditLog(url, spool_path=tmp_path / "spool") as log:
+        log.upgrade()
+        assert log.count(text="STRASSE") == 1200
+        assert log.count() == 1201
+    with database_at(url) as connection:
+        assert version_in(connection) == 3
+        found = inspect(connection).get_indexes("groundedness_audit")
+    assert {index["name"] for index in found} >= {
+        f"groundedness_audit_{name}" for name in ("time", "review", "thread", "run", "root")
+    }
 
 
 FIRST_TABLE = """
@@ -493,10 +494,6 @@ CREATE TABLE groundedness_audit (
     record TEXT NOT NULL
 )
 """
-
-
-def plain(column: Any) -> Any:
-    return sqlalchemy.column(column.name, column.type)
 
 
 def version_in(connection: Any) -> int:
@@ -532,8 +529,8 @@ def test_tables_of_a_newer_version_are_refused_with_advice(
 ) -> None:
     with SQLAuditLog(sqlite_url) as log:
         log.upgrade()
-        with log._store._engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE groundedness_audit_schema SET version = 99")
+    with database_at(sqlite_url) as connection:
+        connection.exec_driver_sql("UPDATE groundedness_audit_schema SET version = 99")
     with SQLAuditLog(sqlite_url, retry_after=60) as log:
         with pytest.raises(AuditError, match=r"version 99.*upgrade it"):
             log.upgrade()
@@ -547,8 +544,8 @@ def test_tables_of_a_newer_version_are_refused_with_advice(
 def test_while_the_server_is_down_records_wait_on_disk_and_readers_are_told(
     postgres: Cluster, tmp_path: Path
 ) -> None:
-    with SQLAuditLog(postgres.url, spool_path=tmp_path / "spool", retry_after=60) as log:
-        log._store.delete([])
+    url = postgres.database()
+    with SQLAuditLog(url, spool_path=tmp_path / "spool", retry_after=60) as log:
         filled(log, record("a"))
         postgres.stop()
         try:

@@ -1,7 +1,9 @@
 """Verdicts come one by one: by functions, iterators, results and feedback, now or later."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -140,7 +142,25 @@ async def test_awaited_events_of_one_run_end_with_it() -> None:
         readers = [group.create_task(read()) for _ in range(2)]
         group.create_task(retrieval_chain().ainvoke(GIVEN, config))
     assert [reader.result() for reader in readers] == [["verdict", "verdict", "result"]] * 2
-    assert not handler._channel._wakers
+
+
+def test_a_handler_keeps_nothing_of_an_event_loop_that_has_ended() -> None:
+    handler, run_id = AsyncGroundednessCallbackHandler(QUICK), uuid4()
+
+    async def read() -> int:
+        return len([event async for event in handler.aevents(run_id)])
+
+    with asyncio.Runner() as runner:
+        reader = runner.get_loop().create_task(read())
+        config: Any = {"callbacks": [handler], "run_id": run_id}
+        runner.run(_awaited(retrieval_chain(), config))
+        runner.get_loop().run_until_complete(reader)
+        loop = weakref.ref(runner.get_loop())
+    assert reader.result() == 3
+    del runner, reader
+    gc.collect()
+    assert loop() is None
+    assert handler.results
 
 
 async def test_awaited_events_come_from_chains_in_threads() -> None:

@@ -11,7 +11,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import FakeStreamingListLLM
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import create_retriever_tool
 from langchain_core.tracers.context import collect_runs
@@ -37,7 +37,6 @@ from langchain_groundedness import (
     SentenceClaimExtractor,
 )
 from langchain_groundedness.callbacks import GroundednessEvent
-from langchain_groundedness.callbacks.handlers import _text
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 
 HANDLERS = pytest.mark.parametrize(
@@ -332,9 +331,23 @@ def test_a_model_that_is_no_chat_model_is_read_too(mode: str, kind: Any) -> None
     assert (result.answer, result.verdict) == (answer("Land1"), "grounded")
 
 
+class Thinking(Writer):
+    """Streams content blocks, each with a thought beside the text."""
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        for chunk in super()._stream(*args):
+            blocks: Any = [
+                {"type": "reasoning", "reasoning": "It is Lima. "},
+                {"type": "text", "text": chunk.text},
+            ]
+            yield ChatGenerationChunk(message=AIMessageChunk(content=blocks))
+
+
 def test_content_blocks_are_read_for_their_text() -> None:
-    blocks: Any = [{"type": "text", "text": "A"}, {"type": "reasoning", "reasoning": "B"}]
-    chunk = ChatGenerationChunk(message=AIMessageChunk(content=blocks))
-    assert _text("A", chunk) == "A"
-    assert _text(blocks, None) == ""
-    assert _text("A", GenerationChunk(text="A")) == "A"
+    handler = GroundednessCallbackHandler(
+        GroundednessRunnable(verifier=ScriptedVerifier(lambda _: "supported"))
+    )
+    list(lcel_chain(Thinking()).stream(question("Land1"), {"callbacks": [handler]}))
+    handler.close()
+    told = [event.verdict.claim.text for event in handler.events() if event.verdict]
+    assert " ".join(told) == answer("Land1")

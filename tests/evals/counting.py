@@ -1,6 +1,8 @@
 """An evaluator for tests: cheap, and it remembers which rows it was asked about."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
@@ -17,6 +19,7 @@ class CountingEvaluator(Evaluator):
 
     key: str = Field(default="counting", min_length=1)
     strictness: int = 1
+    before_each: ClassVar[Callable[[], None]] = lambda: None
     asked_file: str = ""
     """Where to write the ids, for other processes to read."""
 
@@ -30,6 +33,7 @@ class CountingEvaluator(Evaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         yield from ()
+        type(self).before_each()
         self._asked.append(row.id)
         if self.asked_file:
             with Path(self.asked_file).open("a", encoding="utf-8") as file:

@@ -236,7 +236,8 @@ TASKS: dict[str, Callable[[Path], Any]] = {
 def main() -> None:
     sys.stdout = sys.stderr  # where Ray may say what it likes
     with cluster(WORKERS, None) as ray:
-        session = ray._private.worker._global_node.get_session_dir_path()
+        node = ray._private.worker._global_node  # noqa: SLF001  (Ray tells its folder nowhere else)
+        session = node.get_session_dir_path()
         tell({"session": session, "family": list(family(os.getpid()))})
         for line in sys.stdin:
             name, folder = line.split()

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from commands import Outcome, Run, ran
 
-from langchain_groundedness.cli import validate as _validate
-from langchain_groundedness.evals.validation import AnswerValidator, ValidatedRow
+from langchain_groundedness.cli import validate as command
+from langchain_groundedness.evals.progress import ProgressBar
+from langchain_groundedness.evals.validation import AnswerValidator
 from langchain_groundedness.testing import ScriptedChatModel
 
 BRIDGE = "The bridge was built in 1890. It is 40 m long."
@@ -105,7 +106,7 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
             else "{tag} C1: contradicted [1] | 1890"
         )
     )
-    monkeypatch.setattr(_validate, "load_model", lambda name, _: model if name else None)
+    monkeypatch.setattr(command, "load_model", lambda name, _: model if name else None)
     found = run("--model", "some:model", "--minimum", "correctness=0.5", "--weight", "source=0.5")
     assert found.code == 0
     assert "0 of 3 rows passed" in found.out
@@ -167,15 +168,15 @@ def test_other_options_need_fresh(run: Run) -> None:
 def test_ctrl_c_shows_what_there_is_and_the_next_run_goes_on(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str] = []
+    seen: list[int] = []
 
-    def interrupt(_: object, __: object, row: ValidatedRow) -> None:
-        seen.append(row.id)
+    def interrupt(_: object, done: int, *__: object) -> None:
+        seen.append(done)
         if len(seen) == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_validate, "_show_progress", interrupt)
+        patch.setattr(ProgressBar, "show", interrupt)
         found = run("--max-concurrency", "1")
     assert found.code == 130
     assert "not complete: run the same command again to resume" in found.out

@@ -29,7 +29,7 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
 )
-from langchain_groundedness._runtime import timeouts
+from langchain_groundedness._runtime.timeouts import MAX_TIMED_OUT_CALLS
 from langchain_groundedness.evals import (
     AnswerQualityEvaluator,
     AnswerRelevancyEvaluator,
@@ -218,14 +218,21 @@ def test_a_model_is_called_under_the_context_and_the_callbacks_of_the_check() ->
     assert "mine" in heard
 
 
-def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
-    silence: Silence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timeouts, "_model_calls", timeouts.TimedCalls(2))
+def fill(silence: Silence) -> LLMVerifier:
+    """Leave as many calls hanging as a process may have."""
     verifier = LLMVerifier(model=hanging(silence), timeout=SHORT)
-    verdicts = [verifier.invoke(one_claim())[0] for _ in range(3)]
-    assert silence.held == 2
-    assert "2 earlier model calls" in str(verdicts[-1].reason)
+    verifier.batch([one_claim()] * MAX_TIMED_OUT_CALLS, {"max_concurrency": MAX_TIMED_OUT_CALLS})
+    return verifier
+
+
+def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
+    silence: Silence,
+) -> None:
+    verifier = fill(silence)
+    held = silence.held
+    assert held >= MAX_TIMED_OUT_CALLS
+    assert "earlier model calls still run" in str(verifier.invoke(one_claim())[0].reason)
+    assert silence.held == held
     healthy = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
     silence.break_()
@@ -235,18 +242,15 @@ def test_too_many_calls_that_go_on_for_ever_keep_further_ones_from_being_made(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_calls_that_go_on_in_a_process_count_for_nothing_in_a_forked_child(
-    silence: Silence, monkeypatch: pytest.MonkeyPatch
+    silence: Silence,
 ) -> None:
-    monkeypatch.setattr(timeouts, "_model_calls", timeouts.TimedCalls(1))
-    LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
+    fill(silence)
     healthy = LLMVerifier(model=ScriptedChatModel(replies=["{tag} C1: [1] supported"] * 2))
     assert healthy.invoke(one_claim())[0].verdict == "unchecked"
-    with timeouts._model_calls._lock:  # as if another thread was about to abandon a call
-        child = os.fork()
-        if not child:
-            signal.alarm(LONG)
-            LLMVerifier(model=hanging(silence), timeout=SHORT).invoke(one_claim())
-            os._exit(0 if silence.held == 2 and len(timeouts._model_calls) == 1 else 1)
+    child = os.fork()
+    if not child:
+        signal.alarm(LONG)
+        os._exit(0 if healthy.invoke(one_claim())[0].verdict == "supported" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -88,8 +88,8 @@ class Writer(BaseChatModel):
 class Silent(Writer):
     """A chat model that cannot stream."""
 
-    _stream = BaseChatModel._stream
-    _astream = BaseChatModel._astream
+    _stream = BaseChatModel._stream  # noqa: SLF001  (LangChain's hook, as below)
+    _astream = BaseChatModel._astream  # noqa: SLF001
 
 
 def call(name: str = "search", text: str = "", **arguments: Any) -> AIMessage:

@@ -394,7 +394,7 @@ def test_another_process_resumes_from_sqlite(log: SQLAuditLog, tmp_path: Path) -
 
 
 def test_log_and_checkpoints_can_share_a_postgresql_database(postgres: Cluster) -> None:
-    url = postgres.database("doors")
+    url = postgres.database()
 
     def once(use: Callable[[Any], Any]) -> Any:
         with PostgresSaver.from_conn_string(url) as saver:

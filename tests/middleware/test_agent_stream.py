@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from pydantic import BaseModel, PrivateAttr
+from pydantic import BaseModel, Field
 
 from langchain_groundedness import (
     ClaimVerdict,
@@ -150,13 +150,13 @@ def test_verdicts_can_be_read_from_the_events_of_a_run(how: How) -> None:
 class Patient(Writer):
     """Goes on with its second sentence until the first has its verdict, and then says goodbye."""
 
-    _judged: threading.Event = PrivateAttr(default_factory=threading.Event)
+    judged: threading.Event = Field(default_factory=threading.Event)
 
     def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         yield from super()._stream(messages)
         if len(self.requests) == 1:
             return
-        while not self._judged.is_set():
+        while not self.judged.is_set():
             yield ChatGenerationChunk(message=AIMessageChunk(content=" and on"))
         yield ChatGenerationChunk(message=AIMessageChunk(content=". Goodbye."))
 
@@ -178,7 +178,7 @@ def test_live_verdicts_come_while_the_answer_is_written(how: How, option: Any) -
     model = Patient(replies=[call(), f"{TRUE} And so on"])
     middleware = GroundednessMiddleware(check, **only(option))
     agent = agent_of(middleware=middleware, model=model)
-    config: Any = {"callbacks": [FirstVerdict(model._judged)]}
+    config: Any = {"callbacks": [FirstVerdict(model.judged)]}
     assert "".join(tokens(agent, QUESTION, how, config)).startswith(TRUE)
 
 
@@ -423,7 +423,8 @@ def test_a_guarded_model_is_its_original_but_for_the_stream() -> None:
     assert type(guarded).__name__ == "Writer"
     assert guarded.get_name() == "me"
     assert guarded.metadata == model.metadata
-    assert guarded._get_ls_params() == model._get_ls_params()
+    traced = guarded._get_ls_params()  # noqa: SLF001  (LangChain's hook)
+    assert traced == model._get_ls_params()  # noqa: SLF001
     assert guarded.invoke("x").text == "x"
     assert type(guarded_model(model, call_)) is type(guarded)
 
@@ -462,7 +463,7 @@ def _never(task: VerificationTask) -> Sequence[ClaimVerdict]:
 class Endless(Writer):
     """Writes on and on, and notes when it is stopped."""
 
-    _stopped: list[bool] = PrivateAttr(default_factory=list)
+    stopped: list[bool] = Field(default_factory=list)
 
     def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         yield from super()._stream(messages)
@@ -470,7 +471,7 @@ class Endless(Writer):
             while len(self.requests) > 1:
                 yield ChatGenerationChunk(message=AIMessageChunk(content=f" {TRUE}"))
         finally:
-            self._stopped.append(True)
+            self.stopped.append(True)
 
 
 @pytest.mark.parametrize("option", ["live", "hold_stream"])
@@ -485,7 +486,7 @@ async def test_who_stops_reading_stops_the_model_and_leaves_nothing_running(opti
             if TRUE[-3:] in message.text and message.type != "tool":
                 break
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert len(model._stopped) == 2
+    assert len(model.stopped) == 2
 
 
 @pytest.mark.parametrize("option", ["live", "hold_stream"])

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from chromium import PROBLEMS, VIEWS, chromium
+from chromium import PROBLEMS, VIEWS
 from playwright.sync_api import Browser, Page, expect
 from review.records import HOSTILE
 
@@ -23,12 +23,6 @@ from langchain_groundedness.evals.validation import validate
 from langchain_groundedness.monitoring import summarize
 from langchain_groundedness.report import statistics_html, to_html, validation_html
 from report.runs import hostile, large, small
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 class Reader:

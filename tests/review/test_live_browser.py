@@ -12,7 +12,7 @@ from socket import socket
 from typing import Any
 
 import pytest
-from chromium import PROBLEMS, VIEWS, chromium
+from chromium import PROBLEMS, VIEWS
 from playwright.sync_api import Browser, Page, expect
 
 from langchain_groundedness.testing import ScriptedRequest, ScriptedResponse, ScriptedServer
@@ -28,12 +28,6 @@ Open = Callable[..., Page]
 TIMEOUT_MS = 120_000
 """Milliseconds, on a busy machine."""
 expect.set_options(timeout=TIMEOUT_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

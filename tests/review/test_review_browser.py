@@ -10,19 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import PROBLEMS, VIEWS, chromium
+from chromium import PROBLEMS, VIEWS
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from langchain_groundedness import SQLAuditLog
 from langchain_groundedness.audit import AuditRecord, Review
 from review.records import HOSTILE, record
 from review.test_review_pages import hostile
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 class Kept:

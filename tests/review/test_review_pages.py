@@ -7,15 +7,18 @@ import threading
 import unicodedata
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from audit.stores import ROWS, database_at
 from langchain_core.documents import Document
 from sqlalchemy import update
 
 from langchain_groundedness import Claim, ClaimVerdict, SQLAuditLog
-from langchain_groundedness.audit import AuditRecord, Review, sql_store
+from langchain_groundedness.audit import AuditRecord, Review
+from langchain_groundedness.display.templates import environment
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 from langchain_groundedness.review import create_review_app
 from review.conftest import TOKEN, Browser
@@ -51,13 +54,12 @@ def test_an_empty_queue_says_so(ada: Browser) -> None:
 
 
 def test_records_that_cannot_be_read_are_counted_below_the_others(
-    ada: Browser, keep: Keep, log: SQLAuditLog
+    ada: Browser, keep: Keep, tmp_path: Path
 ) -> None:
     broken, whole = record(1, question="Broken?"), record(2, question="Whole?")
     keep(broken, whole)
-    with log._store._engine.begin() as connection:
-        rows = sql_store.records
-        connection.execute(update(rows).where(rows.c.id == broken.id).values(record="{}"))
+    with database_at(f"sqlite:///{tmp_path / 'audit.db'}") as connection:
+        connection.execute(update(ROWS).where(ROWS.c.id == broken.id).values(record="{}"))
     page = ada.get("/")
     assert titles(page) == ["Whole?"]
     assert "1 of these records cannot be read" in text_of(page.text)
@@ -405,13 +407,11 @@ def test_the_name_of_a_reviewer_is_text_too(app: Any, keep: Keep) -> None:
 
 
 def test_templates_never_let_text_through_unescaped() -> None:
-    from langchain_groundedness.review.pages import _templates  # noqa: PLC0415  (for this one)
-
-    loader = _templates.loader
-    assert loader is not None
-    assert _templates.autoescape is True
+    templates = environment("langchain_groundedness.review")
+    loader = templates.loader
+    assert templates.autoescape is True
     for name in {*loader.list_templates()} - {"page.html"}:  # of files that stand alone
-        source = loader.get_source(_templates, name)[0]
+        source = loader.get_source(templates, name)[0]
         assert not re.search(r"\|\s*safe|autoescape|Markup|<style|\sstyle=|\son\w+=", source), name
 
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,11 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import BaseStore, InMemoryByteStore, InMemoryStore
 from pydantic import SecretStr
-from redis_server import RedisServer, redis_server
+from redis_server import RedisServer
 from typing_extensions import override
 from verdict_caching import BARI, ROME, SOON, Reader, cached, task
 
 from langchain_groundedness import Citation, ClaimVerdict, ConfigurationError, VerificationTask
-from langchain_groundedness._runtime.timeouts import TimedCalls
 from langchain_groundedness.verification import cached as caching
 
 CAPITAL = "Rome is the capital of Italy."
@@ -42,10 +42,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
+@pytest.fixture
+def redis(redis_server: RedisServer) -> Iterator[RedisServer]:
+    from redis import Redis  # noqa: PLC0415  (may be absent, and then the tests are skipped)
+
+    yield redis_server
+    with Redis.from_url(redis_server.url) as client:
+        client.flushall()
 
 
 def community() -> Any:
@@ -87,7 +90,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 def redis_stores(kind: str, server: RedisServer) -> Iterator[Opened]:
-    from redis import Redis  # noqa: PLC0415  (may be absent, and then the tests are skipped)
+    from redis import Redis  # noqa: PLC0415  (may be absent)
 
     clients: list[Redis] = []
 
@@ -99,7 +102,6 @@ def redis_stores(kind: str, server: RedisServer) -> Iterator[Opened]:
 
     yield make
     for client in clients:
-        client.flushall()
         client.close()
 
 
@@ -154,25 +156,27 @@ async def test_an_asynchronous_redis_client_will_do_for_asynchronous_checks(
 
 
 def test_a_redis_server_that_dies_costs_no_check_and_is_used_again_when_it_is_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from redis import Redis  # noqa: PLC0415  (may be absent)
 
     now = 100.0
     monkeypatch.setattr(caching, "monotonic", lambda: now)
-    with redis_server() as server, Redis.from_url(server.url) as client:
+    with Redis.from_url(redis.url) as client:
         judge = Reader()
         verifier = cached(judge, community().storage.RedisStore(client=client))
         verifier.invoke(task(CAPITAL))
-        server.kill()
-        for _ in range(3):
-            [found] = verifier.invoke(task(CAPITAL))
-            assert found.verdict == "supported"
+        redis.kill()
+        try:
+            for _ in range(3):
+                [found] = verifier.invoke(task(CAPITAL))
+                assert found.verdict == "supported"
+        finally:
+            redis.start()
         assert len(judge.asked) == 4
         [told] = [r for r in caplog.records if r.levelno >= logging.WARNING]
         assert "RedisStore cannot be read (ConnectionError" in told.getMessage()
         assert "Rome" not in told.getMessage()
-        server.start()
         verifier.invoke(task(CAPITAL))
         assert len(judge.asked) == 5, "it is left alone for some seconds after a failure"
         now += 60
@@ -266,14 +270,14 @@ async def test_a_store_that_never_answers_is_waited_for_only_so_long() -> None:
 
 
 def test_a_store_that_answers_none_of_many_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caching, "_PAUSE", 0.0)
-    monkeypatch.setattr(caching, "_store_calls", TimedCalls(2))
+    minutes = count(step=60)  # each time it is asked, a pause is over
+    monkeypatch.setattr(caching, "monotonic", lambda: next(minutes))
     store = Endless()
     verifier = cached(Reader(), store, store_timeout=0.01)
     try:
-        for _ in range(3):
+        for _ in range(12):
             assert verifier.invoke(task(CAPITAL))[0].verdict == "supported"
-        assert store.asked == 2
+        assert 1 < store.asked <= 8
     finally:
         store.let.set()
 
@@ -347,16 +351,17 @@ class Held(Confused):
 async def test_a_store_that_never_answers_takes_no_thread_of_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(caching, "_PAUSE", 0.0)
-    monkeypatch.setattr(caching, "_store_calls", TimedCalls(2))
+    minutes = count(step=60)
+    monkeypatch.setattr(caching, "monotonic", lambda: next(minutes))
     store = Held()
     verifier = cached(Reader(), store, store_timeout=0.01)
     try:
-        for _ in range(3):
+        for _ in range(12):
             assert (await verifier.ainvoke(task(CAPITAL)))[0].verdict == "supported"
     finally:
         store.let.set()
-    assert store.threads == ["groundedness-cache"] * 2
+    assert set(store.threads) == {"groundedness-cache"}
+    assert 1 < len(store.threads) <= 8
 
 
 RUBBISH = [

@@ -16,7 +16,6 @@ from langchain_groundedness.verification import (
     EmbeddedCrossEncoder,
     EmbeddedVerifier,
 )
-from langchain_groundedness.verification.embedded import batching
 from langchain_groundedness.verification.embedded.encoder import Encoder, Floats, Pair
 
 CLAIM = "Rome is the capital of Italy."
@@ -58,7 +57,6 @@ def test_all_pairs_are_read_in_one_request(monkeypatch: pytest.MonkeyPatch) -> N
         return read(self, pairs)
 
     monkeypatch.setattr(Encoder, "logits", count)
-    monkeypatch.setattr(batching, "_SCORERS", batching._Scorers())
     passages = [f"The capital of Italy is Rome, says book {number}." for number in range(6)]
     EmbeddedCrossEncoder().score([(CLAIM, passage) for passage in passages])
     assert len(asked) == 1

@@ -87,15 +87,15 @@ def test_the_number_of_threads_changes_no_verdict(threads: int) -> None:
         assert_alike(verdicts, those)
 
 
-def test_a_batch_in_many_parts_is_judged_like_one_in_a_single_part(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_batch_of_thousands_of_claims_is_judged_like_a_small_one() -> None:
+    # In parts that end within a task, too: 1,120 claims of small tasks, then 1,100 of one task.
     expected = EmbeddedVerifier().batch(TASKS)
-    for size in (1, 2, 5):
-        monkeypatch.setattr(embedded, "_CLAIMS_AT_ONCE", size)
-        found = EmbeddedVerifier().batch(TASKS)
-        for verdicts, those in zip(found, expected, strict=True):
-            assert_alike(verdicts, those)
+    (one,) = EmbeddedVerifier().invoke(task(["It keeps 30 treaties."]))
+    *found, long = EmbeddedVerifier().batch([*TASKS * 140, task(["It keeps 30 treaties."] * 1_100)])
+    for verdicts, those in zip(found, expected * 140, strict=True):
+        assert_alike(verdicts, those)
+    assert_alike(long, [one.model_copy(update={"claim": each.claim}) for each in long])
+    assert [each.claim.id for each in long] == [str(n) for n in range(1_100)]
 
 
 class Counting:
@@ -158,8 +158,9 @@ async def test_a_cancelled_check_withdraws_its_request(monkeypatch: pytest.Monke
     class Never:
         def submit(self, pairs: list[Pair]) -> Future[Floats]:
             assert pairs
-            asked.put_nowait(Future())
-            return asked._queue[-1]  # type: ignore[attr-defined,no-any-return]
+            request: Future[Floats] = Future()
+            asked.put_nowait(request)
+            return request
 
     monkeypatch.setattr(embedded, "pair_scorer", lambda _: Never())
     check = asyncio.create_task(EmbeddedVerifier().ainvoke(TASKS[0]))

@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from langchain_groundedness import (
     ConfigurationError,
@@ -27,15 +29,14 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded import encoder as _encoder
-from langchain_groundedness.verification.embedded import model_files as _model_files
+from langchain_groundedness.verification.embedded import encoder as encoders
+from langchain_groundedness.verification.embedded import model_files
 from langchain_groundedness.verification.embedded.encoder import (
     CLASSES,
     LONGEST_PAIR,
     Encoder,
     Floats,
     Pair,
-    _Row,
     encoder,
     load_encoder,
 )
@@ -44,7 +45,7 @@ from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-MODEL = Path(str(_model_files.model_folder()))
+MODEL = Path(str(model_files.model_folder()))
 FILES = ("encoder.onnx", "tokenizer.json", "encoder.json")
 LONG = "the treaty was signed in 1848 and the archive keeps a copy of it "
 ODD = {
@@ -152,17 +153,23 @@ def test_of_a_longer_pair_the_longer_half_is_cut_at_its_end(words: int) -> None:
     assert (overlong[4] != overlong[6]).any()
 
 
-def test_no_pair_is_longer_than_what_the_network_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    widths: list[int] = []
-    run = Encoder._run
+class Measuring:
+    """A network that notes how long the pairs are that it is given, and reads none."""
 
-    def measured(self: Encoder, rows: Sequence[_Row]) -> Floats:
-        widths.extend(len(row.ids) for row in rows)
-        return run(self, rows)
+    def __init__(self) -> None:
+        self.widths: list[int] = []
 
-    monkeypatch.setattr(Encoder, "_run", measured)
-    encoder().logits([*PAIRS, *(Pair(text, text) for text in ODD.values())])
-    assert max(widths) == LONGEST_PAIR
+    def run(self, _: Any, feed: dict[str, NDArray[np.int64]]) -> list[Floats]:
+        self.widths.append(feed["input_ids"].shape[1])
+        return [np.zeros((len(feed["input_ids"]), len(CLASSES)), dtype=np.float32)]
+
+
+def test_no_pair_is_longer_than_what_the_network_reads() -> None:
+    network: Any = Measuring()
+    tokenizer = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
+    pairs = [*PAIRS, *(Pair(text, text) for text in ODD.values())]
+    Encoder(network, tokenizer).logits(pairs)
+    assert max(network.widths) == LONGEST_PAIR
 
 
 def test_the_encoder_of_a_number_of_threads_is_loaded_once() -> None:
@@ -178,8 +185,9 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Break:
     """Install a copy of the model in which one file is another, or missing."""
     folder = tmp_path / "model"
     shutil.copytree(MODEL, folder)
-    monkeypatch.setattr(_model_files, "files", lambda _: tmp_path)
-    monkeypatch.setattr(_encoder, "_ENCODERS", _encoder._Encoders())
+    monkeypatch.setattr(model_files, "files", lambda _: tmp_path)
+    unloaded = encoders._Encoders()  # noqa: SLF001  (a process loads each encoder once)
+    monkeypatch.setattr(encoders, "_ENCODERS", unloaded)
 
     def change(name: str, content: bytes | None) -> Path:
         (folder / name).unlink()

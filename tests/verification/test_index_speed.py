@@ -1,15 +1,14 @@
 """What reading documents costs, in processor time, as they grow."""
 
 import random
-from time import process_time, thread_time
+from time import process_time
 
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 
 from langchain_groundedness.text.sentences import split_sentences
 from langchain_groundedness.text.words import find_words
-from langchain_groundedness.verification.embedded.index import EvidenceIndex, _distinct
+from langchain_groundedness.verification.embedded.index import EvidenceIndex
 
 
 def prose(words: int) -> str:
@@ -38,20 +37,14 @@ def test_twice_the_text_takes_about_twice_the_time(text: str) -> None:
 
 def test_indexing_words_is_a_small_part_of_reading_a_text() -> None:
     text = prose(200_000)
-    begun = thread_time()
-    split_sentences(text)
-    words = find_words(text)
-    read = thread_time() - begun
-    keys = np.array([hash((word.stem, n // 10)) for n, word in enumerate(words)], dtype=np.int64)
-    begun = thread_time()
-    _distinct(keys)
-    assert thread_time() - begun < read / 10
 
+    def seconds_to_split() -> float:
+        begun = process_time()
+        split_sentences(text)
+        find_words(text)
+        return process_time() - begun
 
-def test_keys_are_given_in_order_and_once() -> None:
-    keys = np.array([3, 1, 3, 2, 1], dtype=np.int64)
-    assert _distinct(keys).tolist() == [1, 2, 3]
-    assert _distinct(keys[:0]).tolist() == []
+    assert any(seconds_to_read(text) < 1.5 * seconds_to_split() for _ in range(5))
 
 
 def test_a_sentence_of_data_is_read_in_pieces_of_bounded_length() -> None:

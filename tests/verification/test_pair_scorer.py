@@ -1,10 +1,12 @@
 """One worker for all: who shares a round with whom, who waits for whom, and how it ends."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -28,6 +30,7 @@ class ScriptedEncoder:
 
     def __init__(self) -> None:
         self.rounds: list[list[Pair]] = []
+        self.given: list[weakref.ref[Floats]] = []
         self.failures: list[Exception | None] = []
         self.begun = threading.Semaphore(0)
         self.permits = threading.Semaphore(1_000_000)
@@ -49,7 +52,9 @@ class ScriptedEncoder:
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None:
             raise failure
-        return np.array([[float(pair.claim)] * 3 for pair in pairs], dtype=np.float32)
+        given = np.array([[float(pair.claim)] * 3 for pair in pairs], dtype=np.float32)
+        self.given.append(weakref.ref(given))
+        return given
 
 
 @pytest.fixture
@@ -222,29 +227,31 @@ def test_rows_come_in_the_order_of_the_pairs(numbers: list[list[int]]) -> None:
 
 
 def test_kept_scores_stay_bounded_and_the_latest_are_kept(
-    runs: PairScorer, encoder: ScriptedEncoder, monkeypatch: pytest.MonkeyPatch
+    runs: PairScorer, encoder: ScriptedEncoder
 ) -> None:
-    monkeypatch.setattr(batching, "_KEPT", 100)
-    assert scores(runs.submit(pairs(0, 1_000)).result(SOON)) == list(range(1_000))
-    runs.submit(pairs(999, 1_000)).result(SOON)
-    assert len(runs._known) == 100
+    assert scores(runs.submit(pairs(0, 10_000)).result(SOON)) == list(range(10_000))
     encoder.rounds.clear()
-    runs.submit(pairs(900, 1_000)).result(SOON)
+    runs.submit(pairs(2_000, 10_000)).result(SOON)
     assert encoder.rounds == []
-    runs.submit(pairs(0, 1)).result(SOON)
-    assert encoder.rounds == [pairs(0, 1)]
+    runs.submit(pairs(0, 100)).result(SOON)
+    assert encoder.rounds == [pairs(0, 100)]
 
 
-def test_a_kept_score_does_not_keep_the_round_it_came_from(runs: PairScorer) -> None:
+def test_a_kept_score_does_not_keep_the_round_it_came_from(
+    runs: PairScorer, encoder: ScriptedEncoder
+) -> None:
     runs.submit(pairs(0, 256)).result(SOON)
-    assert {(type(row), len(row)) for row in runs._known.values()} == {(bytes, 12)}
+    runs.submit(pairs(0, 1)).result(SOON)  # of another round
+    gc.collect()
+    assert [given() for given in encoder.given] == [None]
 
 
 def test_a_worker_that_nobody_holds_any_more_ends(encoder: ScriptedEncoder) -> None:
     del encoder
+    before = set(threading.enumerate())
     runs = PairScorer(1)
     runs.submit(pairs(0, 1)).result(SOON)
-    (worker,) = runs._worker._threads
+    (worker,) = set(threading.enumerate()) - before
     del runs
     worker.join(SOON)
     assert not worker.is_alive()

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_groundedness.verification.embedded import quantities as _quantity_reading
+from langchain_groundedness.verification.embedded import quantities as reading
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.quantities import (
     comparable,
@@ -235,5 +235,5 @@ _PIECES = st.sampled_from(
 def test_a_long_text_is_read_in_stretches_as_it_is_at_once(text: str, stretch: int) -> None:
     at_once = list(each_quantity(text))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_quantity_reading, "_STRETCH", stretch)
+        patch.setattr(reading, "_STRETCH", stretch)
         assert list(each_quantity(text)) == at_once

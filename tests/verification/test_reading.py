@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from tokenizers import Tokenizer
 
 from langchain_groundedness.verification.embedded.encoder import (
     LONGEST_PAIR,
     Pair,
-    _encodable,
-    encoder,
 )
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
+from langchain_groundedness.verification.embedded.model_files import model_folder
 from langchain_groundedness.verification.embedded.statement import read_statement
 from langchain_groundedness.verification.embedded.windows import (
     Match,
@@ -25,6 +25,10 @@ from langchain_groundedness.verification.embedded.windows import (
     read_for,
 )
 
+TOKENIZER = Tokenizer.from_str((model_folder() / "tokenizer.json").read_text("utf-8"))
+TOKENIZER.no_truncation()
+TOKENIZER.no_padding()
+TOKENIZER.encode_special_tokens = True
 GAP = " \u2026 "
 WORDS = (
     "archive", "treaty", "signed", "copies", "keeper", "the", "of", "1848", "in", "Rome", "Oslo",
@@ -159,7 +163,8 @@ def test_of_a_table_no_more_is_read_than_leaves_room_for_the_best_sentence(cell:
 
 
 def tokens(pair: Pair) -> int:
-    return len(encoder()._tokenizer.encode(_encodable(pair.evidence), _encodable(pair.claim)).ids)
+    evidence, claim = (part.encode("utf-8", "replace").decode() for part in pair)
+    return len(TOKENIZER.encode(evidence, claim).ids)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=300).map(" ".join) | st.text())
