@@ -147,7 +147,7 @@ def test_all_is_sorted_and_every_name_in_it_is_there(module: str) -> None:
 @pytest.mark.parametrize("package", ["", "audit", "verification"])
 def test_type_checkers_see_the_names_that_are_imported_on_first_use(package: str) -> None:
     where = f"{PACKAGE}.{package}".rstrip(".")
-    homes: dict[str, str] = import_module(where)._NAMES_BY_MODULE
+    homes: dict[str, str] = vars(import_module(where))["_NAMES_BY_MODULE"]
     named = {(f"{where}.{home}", name, name) for home in homes for name in homes[home].split()}
     assert imported_for_checkers(MODULES[package]) == named
 

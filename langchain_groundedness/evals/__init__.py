@@ -17,7 +17,7 @@ from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.context_relevance import ContextRelevanceEvaluator
 from langchain_groundedness.evals.datasets import DataSet, open_dataset
 from langchain_groundedness.evals.display import run_html
-from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator, Flow, ModelCall
+from langchain_groundedness.evals.evaluator import EvaluationResult, Evaluator
 from langchain_groundedness.evals.judged import (
     AnswerQualityEvaluator,
     AnswerRelevancyEvaluator,
