@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from chromium import PROBLEMS, VIEWS
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from review.records import HOSTILE
 
 from langchain_groundedness import Decision
@@ -31,6 +31,7 @@ class Reader:
     def __init__(self, browser: Browser, folder: Path) -> None:
         self._browser = browser
         self._folder = folder
+        self.contexts: list[BrowserContext] = []
         self.requests: list[str] = []
         self.problems: list[str] = []
         self.expected = "\0"
@@ -39,6 +40,7 @@ class Reader:
         path = self._folder / "report.html"
         path.write_text(html, encoding="utf-8")
         context = self._browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **view})
+        self.contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(300_000)
         page.on("request", lambda request: self.requests.append(request.url))
@@ -53,7 +55,7 @@ class Reader:
 def reader(browser: Browser, tmp_path: Path) -> Iterator[Reader]:
     reader = Reader(browser, tmp_path)
     yield reader
-    for context in browser.contexts:
+    for context in reader.contexts:
         context.close()
     assert [each for each in reader.problems if reader.expected not in each] == []
     assert [url for url in reader.requests if not url.startswith("file:")] == []
