@@ -107,7 +107,7 @@ def public_names(path: Path) -> list[str]:
         match node:
             case ast.Assign(targets=[ast.Name(id="__all__")], value=names):
                 return list(ast.literal_eval(names))
-            case ast.Assign(targets=[ast.Name(id="_HOMES")], value=homes):
+            case ast.Assign(targets=[ast.Name(id="_NAMES_BY_MODULE")], value=homes):
                 return " ".join(ast.literal_eval(homes).values()).split()
     return []
 

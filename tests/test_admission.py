@@ -52,7 +52,7 @@ class Begun(AsyncCallbackHandler):
 @pytest.fixture
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a check wait for its turn however slow the machine is."""
-    monkeypatch.setattr(executors, "_LONGEST_S", 60.0)
+    monkeypatch.setattr(executors, "_MAX_SECONDS_BETWEEN", 60.0)
 
 
 def apart(began: list[int]) -> list[int]:

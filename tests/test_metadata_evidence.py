@@ -80,7 +80,7 @@ def test_a_quote_over_metadata_and_text_is_one_citation_of_each() -> None:
 
 def test_a_correction_with_a_title_at_hand_is_made_from_the_text() -> None:
     result = check("Revenue was $2.4B.", [REPORT], on_contradicted="correct")
-    assert result.answer == "Revenue was [CORRECTED: $2.1B]."
+    assert result.answer == f"[CORRECTED: {TEXT}]"
     assert quotes(result) == [(None, TEXT)]
 
 

@@ -139,7 +139,7 @@ def test_a_session_ends_when_nobody_uses_it_and_after_a_day() -> None:
 
 
 def test_the_oldest_session_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langchain_groundedness.review.sessions._MOST", 2)
+    monkeypatch.setattr("langchain_groundedness.review.sessions._MOST_SESSIONS", 2)
     now = [0.0]
     sessions = Sessions(clock=lambda: now[0])
     made = []

@@ -40,7 +40,6 @@ from langchain_groundedness.verification.embedded.encoder import (
     encoder,
     load_encoder,
 )
-from langchain_groundedness.verification.embedded.language import function_words
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
@@ -250,7 +249,6 @@ def test_a_whole_file_that_the_installed_packages_cannot_load_is_said_to_be_that
     ("name", "load"),
     [
         ("words.json", rarity),
-        ("function_words.json", function_words),
         ("signals.json", support_model),
     ],
 )
