@@ -11,24 +11,26 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str], needs: Mapping[str, str] | None = None
+    package: str, names_by_module: Mapping[str, str], needs: Mapping[str, str] | None = None
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Make `__all__`, `__getattr__` and `__dir__` from the names that each module has.
 
     `__all__` lacks names whose module needs another one that is not installed.
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    module_of = {
+        name: module for module, names in names_by_module.items() for name in names.split()
+    }
     missing = absent(needs or {})
     space = vars(sys.modules[package])
 
     def load(name: str) -> Any:
-        if name not in home_of:
+        if name not in module_of:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        found = space[name] = getattr(import_module(f"{package}.{home_of[name]}"), name)
+        found = space[name] = getattr(import_module(f"{package}.{module_of[name]}"), name)
         return found
 
     def known() -> list[str]:
-        return sorted({*space, *home_of})
+        return sorted({*space, *module_of})
 
-    return [name for name, home in home_of.items() if home not in missing], load, known
+    return [name for name, module in module_of.items() if module not in missing], load, known
