@@ -37,6 +37,7 @@ from langchain_groundedness.llm.replies import (
     whole_text,
 )
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
+from langchain_groundedness.text.words import STOP_WORDS, find_words
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -50,7 +51,6 @@ from langchain_groundedness.verification.batched import (
     judge_together,
     why_unchecked,
 )
-from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
@@ -360,6 +360,9 @@ _ANSWER_TOKENS = 16
 _LONGEST_SENTENCE = 300
 """Characters of a reply that is a sentence about one claim."""
 
+_FEWEST_FUNCTION_WORDS = 1 / 3
+"""Share of English function words above which a sentence is taken for English."""
+
 _WHICH = "Which sentence of the evidence decides that? Reply with its number only."
 
 _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
@@ -544,7 +547,9 @@ def _implied_answer(raw: Any, threshold: float) -> _Answer:
         return _Answer(None, None)
     if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
         return _Answer(None, None)
-    if not reads_as_english(text):  # no denial could be seen in it
+    words = find_words(text)
+    function_words = sum(word.stem in STOP_WORDS for word in words)
+    if function_words <= _FEWEST_FUNCTION_WORDS * len(words):  # no denial could be seen in it
         return _Answer(None, None)
     return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
