@@ -18,4 +18,4 @@ def reads_as_english(text: str) -> bool:
 
     text = text.strip()
     likelihoods = dict(py3langid.rank(text if text.isupper() else _NAME.sub(" ", text)))
-    return max(likelihoods.values()) - likelihoods["en"] <= _MARGIN
+    return bool(max(likelihoods.values()) - likelihoods["en"] <= _MARGIN)
