@@ -104,6 +104,7 @@ class CitationEvaluator(ClaimEvaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         answer, documents = row.answer or "", row.documents or ()
+        source = CheckInput(question=row.question, answer=answer, documents=documents)
         index = self._index(documents)
         text, numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
@@ -115,7 +116,7 @@ class CitationEvaluator(ClaimEvaluator):
         )
         found = _CitationVerdicts(claims, {})
         together = ((each.claim, each.documents) for each in claims if each.documents)
-        found.verdicts.update((yield from self._verdicts(together, row)))
+        found.verdicts.update((yield from self._verdicts(together, source)))
         # Where several documents support a claim together, each one must also be judged alone.
         alone = [
             (each.claim, target.documents)
@@ -123,11 +124,10 @@ class CitationEvaluator(ClaimEvaluator):
             for target in each.cited
             if found.is_open(target, each)
         ]
-        found.verdicts.update((yield from self._verdicts(alone, row)))
+        found.verdicts.update((yield from self._verdicts(alone, source)))
         details, comment = _details_and_comment(
             found, dict.fromkeys(target for each in placed for target in each.targets(index))
         )
-        source = CheckInput(question=row.question, answer=answer, documents=documents)
         correctness, completeness = details["correctness"], details["completeness"]
         score = details.get(self.mode)
         if self.mode == "f1" and (correctness, completeness) != (None, None):
@@ -155,16 +155,14 @@ class CitationEvaluator(ClaimEvaluator):
         )
 
     def _verdicts(
-        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], row: EvaluationRow
+        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], source: CheckInput
     ) -> Flow[dict[tuple[str, tuple[int, ...]], ClaimVerdict]]:
         """Judge claims by some of the documents; give the verdicts by claim and documents."""
         groups: dict[tuple[int, ...], dict[str, Claim]] = {}
         for claim, documents in asked:
             groups.setdefault(documents, {})[claim.id] = claim
         parts = [ClaimGroup(tuple(claims.values()), places) for places, claims in groups.items()]
-        found = yield from self._judge_against(
-            parts, row.documents or (), question=row.question, answer=row.answer or ""
-        )
+        found = yield from self._judge_against(parts, source)
         return {
             (v.claim.id, places): v
             for places, verdicts in zip(groups, found, strict=True)
