@@ -6,7 +6,7 @@ Faithfulness, context recall and precision, factual and answer correctness.
 from abc import ABC
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -176,29 +176,27 @@ class ClaimEvaluator(Evaluator, ABC):
         return self._check.result(state, Usage())
 
 
+@dataclass
 class _Batch(Runnable[list[CheckState], list[CheckState]]):
     """Batches a step, and counts the usage of each entry; adds no traced run of its own."""
 
-    def __init__(
-        self, step: Runnable[CheckState, CheckState], counters: Sequence[UsageCounter]
-    ) -> None:
-        self._step = step
-        self._counters = counters
+    step: Runnable[CheckState, CheckState]
+    counters: Sequence[UsageCounter]
 
     @override
     def invoke(
         self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
     ) -> list[CheckState]:
-        return self._step.batch(input, self._configs(config))
+        return self.step.batch(input, self._configs(config))
 
     @override
     async def ainvoke(
         self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
     ) -> list[CheckState]:
-        return await self._step.abatch(input, self._configs(config))
+        return await self.step.abatch(input, self._configs(config))
 
     def _configs(self, config: RunnableConfig | None) -> list[RunnableConfig]:
-        return [merge_configs(config, {"callbacks": [counter]}) for counter in self._counters]
+        return [merge_configs(config, {"callbacks": [counter]}) for counter in self.counters]
 
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float | None:
