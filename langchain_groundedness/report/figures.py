@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from statistics import fmean
 from typing import NamedTuple, get_args
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
@@ -27,25 +28,7 @@ from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, Row
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
 
-__all__ = [
-    "ComparedMetric",
-    "GateResult",
-    "MetricFigures",
-    "RankedRow",
-    "RunComparison",
-    "SliceGroup",
-    "SlicedColumn",
-    "check_thresholds",
-    "compare",
-    "main_result",
-    "metrics_of",
-    "paired_rows",
-    "ranked_rows",
-    "reliability_of",
-    "slice_value",
-    "slices_of",
-    "verdicts_of",
-]
+__all__ = ["GateResult", "check_thresholds"]
 
 _MOST_VALUES = 50
 _MOST_RANKED = 5
@@ -86,14 +69,11 @@ class MetricFigures(NamedTuple):
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
     """Sum up each metric."""
-    found: dict[str, list[RowScore]] = {key: [] for key in run.header.evaluators}
-    for row in run.rows:
-        for score in row.scores:
-            found.setdefault(score.key, []).append(score)
-    return tuple(_metric_figures(run, key, scores) for key, scores in found.items())
+    return tuple(_metric_figures(run, key) for key in {**run.header.evaluators, **_keys(run)})
 
 
-def _metric_figures(run: EvaluationRun, key: str, found: Sequence[RowScore]) -> MetricFigures:
+def _metric_figures(run: EvaluationRun, key: str) -> MetricFigures:
+    found = [score for row in run.rows if (score := find_score(row, key)) is not None]
     scores = tuple(each.score for each in found if each.score is not None)
     statuses = Counter(each.status for each in found)
     reasons = Counter((str(e.status), e.reason) for e in found if e.reason is not None)
@@ -134,43 +114,44 @@ class RankedRow(NamedTuple):
     place: int
     """In the run, from 1."""
     row: EvaluatedRow
-    verdict: AnswerVerdict | None
-    scores: Mapping[str, float]
-    """By key; only metrics that have a score."""
     changes: Mapping[str, float]
     """By key; empty without a baseline."""
+
+    @property
+    def result(self) -> GroundednessResult | None:
+        """The verdicts on its answer."""
+        return main_result(self.row)
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """By key; only metrics that have a score."""
+        return _scores(self.row)
 
 
 def ranked_rows(run: EvaluationRun, baseline: EvaluationRun | None = None) -> list[RankedRow]:
     """Find the worst rows or, beside a baseline, those whose scores changed most."""
-    changes = () if baseline is None else _changes(run, baseline).rows
-    rank = _change_size if changes else _badness
-    ranks = sorted((rank(row), n) for n, row in enumerate(changes or run.rows) if _scores(row))
-    least = (0.0, 0.0) if changes or not ranks else ranks[-1][0]
+    changes = [] if baseline is None else list(map(_scores, _changes(run, baseline).rows))
+    if changes:
+        ranks = sorted((_change_size(each), n) for n, each in enumerate(changes) if each)
+        least = (0.0, 0.0)
+    else:
+        ranks = sorted((_badness(row), n) for n, row in enumerate(run.rows) if _scores(row))
+        least = ranks[-1][0] if ranks else (0.0, 0.0)
     first = [n for found, n in ranks if found != least][:_MOST_RANKED]
-    return [_ranked(run, n, changes[n] if changes else None) for n in first]
+    return [RankedRow(n + 1, run.rows[n], changes[n] if changes else {}) for n in first]
 
 
 def _badness(row: EvaluatedRow) -> tuple[float, float]:
     """Order rows by contradicted claims, then by the mean of their scores, the worst first."""
     result = main_result(row)
     claims = result.claims if result else ()
-    scores = _scores(row).values()
-    mean = sum(scores) / len(scores) if scores else math.inf
-    return -sum(found.verdict == "contradicted" for found in claims), mean
+    return -sum(found.verdict == "contradicted" for found in claims), fmean(_scores(row).values())
 
 
-def _change_size(changed: EvaluatedRow) -> tuple[float, float]:
+def _change_size(changes: Mapping[str, float]) -> tuple[float, float]:
     """Order rows by their largest change, those that have become worse first."""
-    by = max(_scores(changed).values(), key=abs, default=0.0)
+    by = max(changes.values(), key=abs)
     return -abs(by), by
-
-
-def _ranked(run: EvaluationRun, place: int, changed: EvaluatedRow | None) -> RankedRow:
-    row, result = run.rows[place], main_result(run.rows[place])
-    changes = {} if changed is None else _scores(changed)
-    verdict = None if result is None else result.verdict
-    return RankedRow(place + 1, row, verdict, _scores(row), changes)
 
 
 def _scores(row: EvaluatedRow) -> dict[str, float]:
@@ -339,11 +320,15 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         (other_question, f"{other_question:,} with another question"),
     )
     shown = [text for place, (number, text) in enumerate(parts) if number or not place]
-    metrics = []
-    for key in (key for key in _keys(run) if key in _keys(baseline)):
-        lost = sum(_has(row, key) and not _has(now[name], key) for name, row in before.items())
-        metrics.append(ComparedMetric(key, compare_runs(baseline, run, key), lost))
-    return RunComparison(run_title(baseline), tuple(metrics), f"{', '.join(shown)}.")
+    lost = Counter(
+        key for name, row in before.items() for key in _scores(row).keys() - _scores(now[name])
+    )
+    metrics = tuple(
+        ComparedMetric(key, compare_runs(baseline, run, key), lost[key])
+        for key in _keys(run)
+        if key in _keys(baseline)
+    )
+    return RunComparison(run_title(baseline), metrics, f"{', '.join(shown)}.")
 
 
 def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, EvaluatedRow]:
@@ -358,11 +343,6 @@ def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, Evalua
 
 def _keys(run: EvaluationRun) -> dict[str, None]:
     return dict.fromkeys(score.key for row in run.rows for score in row.scores)
-
-
-def _has(row: EvaluatedRow, key: str) -> bool:
-    found = find_score(row, key)
-    return found is not None and found.score is not None
 
 
 def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
@@ -406,17 +386,12 @@ def check_thresholds(
         if not math.isfinite(threshold):
             msg = f"the threshold of {key} must be a finite number, got {threshold}"
             raise ConfigurationError(msg)
-        _require_range(key, threshold, str(run.header.evaluators.get(key, {}).get("class", "")))
+        made_by = str(run.header.evaluators.get(key, {}).get("class", ""))
+        lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
+        if made_by.startswith("langchain_groundedness.") and not lowest <= threshold <= 1:
+            msg = f"the threshold of {key}: scores are from {lowest} to 1, got {threshold:g}"
+            raise ConfigurationError(msg)
     return [_gate(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
-
-
-def _require_range(key: str, threshold: float, made_by: str) -> None:
-    """Refuse a threshold that no score of this metric can reach."""
-    own = made_by.startswith("langchain_groundedness.")
-    lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
-    if own and not lowest <= threshold <= 1:
-        msg = f"the threshold of {key}: scores are from {lowest} to 1, got {threshold:g}"
-        raise ConfigurationError(msg)
 
 
 def _gate(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: int) -> GateResult:

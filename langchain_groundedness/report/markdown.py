@@ -127,8 +127,7 @@ def _first_rows(run: EvaluationRun, baseline: EvaluationRun | None) -> Iterator[
 
 
 def _first_row(each: figures.RankedRow, keys: Sequence[str]) -> tuple[str, ...]:
-    row, result = each.row.row, figures.main_result(each.row)
-    claims = () if result is None else result.claims
+    row, claims = each.row.row, () if each.result is None else each.result.claims
     failed = [f"{c.verdict}: {_text(c.claim.text)}" for c in claims if c.verdict != "supported"]
     return (
         *(_text(text or "") for text in (row.id, row.question, row.answer)),
