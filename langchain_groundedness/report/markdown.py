@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.evals import display
-from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import figures
 
@@ -60,7 +59,7 @@ def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
     rows = (
         (
             _text(m.key),
-            _mean(m.estimate),
+            _number(m.estimate and m.estimate.mean),
             display.format_interval(m.estimate),
             len(m.scores),
             m.failed,
@@ -83,8 +82,8 @@ def _change(each: figures.ComparedMetric) -> tuple[object, ...]:
     found = each.found
     return (
         _text(each.key),
-        display.NONE if found.before is None else display.format_number(found.before),
-        display.NONE if found.after is None else display.format_number(found.after),
+        _number(found.before),
+        _number(found.after),
         display.format_change(found.difference.mean) if found.difference else display.NONE,
         display.format_interval(found.difference),
         found.better,
@@ -110,8 +109,8 @@ def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]
     keys = [metric.key for metric in metrics]
     rows = []
     for group in found.groups:
-        means = (group.metrics.get(key) for key in keys)
-        cells = (f"{_mean(mean)} ({display.format_interval(mean)})" for mean in means)
+        means = map(group.metrics.get, keys)
+        cells = (f"{_number(m and m.mean)} ({display.format_interval(m)})" for m in means)
         rows.append((_text(group.name), group.rows, *cells))
     heads = (_text(found.column), "rows", *map(_text, keys))
     return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
@@ -137,35 +136,21 @@ def _first_row(each: figures.RankedRow, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _score(each: figures.RankedRow, key: str) -> str:
-    if key not in each.scores:
-        return display.NONE
-    change = each.changes.get(key)
-    shown = display.format_number(each.scores[key])
+    shown, change = _number(each.scores.get(key)), each.changes.get(key)
     return f"{shown} ({display.format_change(change)})" if change else shown
 
 
 def _bad_rows(run: EvaluationRun) -> Iterator[str]:
-    if not run.bad_rows:
-        return
-    shown = run.bad_rows[:_MOST_ROWS]
-    yield "## Rows that could not be read"
-    yield _table(
-        ("line", "id", "reason"),
-        (
-            (
-                display.NONE if each.line is None else each.line,
-                _text(each.id or ""),
-                _text(each.reason),
-            )
-            for each in shown
-        ),
-    )
-    if left := len(run.bad_rows) - len(shown):
-        yield f"and {display.format_count(left, 'other')}"
+    rows = [(_text(str(r.line or "")), _text(r.id or ""), _text(r.reason)) for r in run.bad_rows]
+    if rows:
+        yield "## Rows that could not be read"
+        yield _table(("line", "id", "reason"), rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        yield f"and {display.format_count(len(rows) - _MOST_ROWS, 'other')}"
 
 
-def _mean(found: Estimate | None) -> str:
-    return display.NONE if found is None else display.format_number(found.mean)
+def _number(value: float | None) -> str:
+    return display.NONE if value is None else display.format_number(value)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
