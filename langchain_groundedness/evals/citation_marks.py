@@ -8,15 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
-__all__ = [
-    "SECTION_KEYS",
-    "SOURCE_KEYS",
-    "CitationMark",
-    "DocumentIndex",
-    "blanked",
-    "citation_marks",
-    "reference_list",
-]
+__all__ = ["CitationMark", "DocumentIndex", "blanked", "citation_marks", "reference_list"]
 
 _MOST_IN_A_RANGE = 50
 
@@ -250,10 +242,10 @@ class DocumentIndex:
         first_number: int = 1,
         source_keys: Iterable[str] = SOURCE_KEYS,
         section_keys: Iterable[str] = SECTION_KEYS,
-        numbers: Mapping[int, str] | None = None,
     ) -> None:
         """Read the names of the documents."""
-        self._numbers = dict(numbers or {})
+        self.numbers: Mapping[int, str] = {}
+        """What numbers of a list of sources stand for."""
         self._first = first_number
         sources, sections = tuple(source_keys), tuple(section_keys)
         self._documents = tuple(_document_names(each, sources, sections) for each in documents)
@@ -265,8 +257,8 @@ class DocumentIndex:
 
     def find(self, target: int | str) -> tuple[int, ...]:
         """Find what a citation names."""
-        if isinstance(target, int) and target in self._numbers:
-            return self.find(self._numbers[target])
+        if isinstance(target, int) and target in self.numbers:
+            return self.find(self.numbers[target])
         if isinstance(target, int):
             place = target - self._first
             return (place,) if 0 <= place < len(self._documents) else ()

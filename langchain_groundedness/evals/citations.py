@@ -1,11 +1,10 @@
 """Citation metrics: whether the cited documents support the claims that cite them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.documents import Document
 from pydantic import Field
 from typing_extensions import override
 
@@ -105,10 +104,14 @@ class CitationEvaluator(ClaimEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         answer, documents = row.answer or "", row.documents or ()
         source = CheckInput(question=row.question, answer=answer, documents=documents)
-        index = self._index(documents)
-        text, numbers = reference_list(answer, index.names)
+        index = DocumentIndex(
+            documents,
+            first_number=self.first_number,
+            source_keys=self.source_keys,
+            section_keys=self.section_keys,
+        )
+        text, index.numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
-        index = self._index(documents, numbers) if numbers else index
         placed = _placed_marks(text, marks)
         blank = blanked(text, marks)
         claims = _citing_claims(
@@ -141,17 +144,6 @@ class CitationEvaluator(ClaimEvaluator):
             comment=comment,
             details=details,
             result=self._result(source, map(found.verdict, claims)),
-        )
-
-    def _index(
-        self, documents: Sequence[Document], numbers: Mapping[int, str] | None = None
-    ) -> DocumentIndex:
-        return DocumentIndex(
-            documents,
-            first_number=self.first_number,
-            source_keys=self.source_keys,
-            section_keys=self.section_keys,
-            numbers=numbers,
         )
 
     def _verdicts(

@@ -41,13 +41,10 @@ from langchain_groundedness.verification.single_pass import SinglePassJudge
 __all__ = [
     "AnswerCorrectnessEvaluator",
     "ClaimEvaluator",
-    "ClaimGroup",
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
     "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
-    "average_precision",
-    "f_beta",
 ]
 
 _NOTHING = "There is no text that could support it."

@@ -31,13 +31,8 @@ __all__ = [
     "CONTEXT_RELEVANCE_PROMPT",
     "FEW_SHOT_VERIFICATION_PROMPT",
     "RUBRIC_PROMPT",
-    "AnsweredQuestions",
     "FaithfulnessExample",
-    "QualityScores",
     "RelevanceExample",
-    "RelevantSentences",
-    "RubricScore",
-    "numbered",
 ]
 
 
