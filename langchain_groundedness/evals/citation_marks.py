@@ -122,14 +122,10 @@ def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[st
             title = before.rstrip().rpartition("\n")[2]
             if _LIST_TITLE.fullmatch(title):
                 cut = before.rfind(title)
-                before = before[:cut] + _space(before[cut:])
+                before = before[:cut] + re.sub(r"[^\n]", " ", before[cut:])
             pieces += [before, " " * len(match[0])]
             at = match.end()
     return "".join([*pieces, answer[at:]]), numbers
-
-
-def _space(text: str) -> str:
-    return "".join(char if char == "\n" else " " for char in text)
 
 
 def fold_name(name: str) -> str:

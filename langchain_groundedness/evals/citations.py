@@ -1,8 +1,8 @@
 """Citation metrics: whether the cited documents support the claims that cite them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -112,11 +112,11 @@ class CitationEvaluator(ClaimEvaluator):
         )
         text, index.numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
-        placed = _placed_marks(text, marks)
         blank = blanked(text, marks)
-        claims = _citing_claims(
-            blank, placed, (yield from self._claims_of(blank, row.question)), index
-        )
+        sentences = split_sentences(blank)
+        placed = _placed_marks(text, marks, blank, sentences, index)
+        found_claims = yield from self._claims_of(blank, row.question)
+        claims = _citing_claims(found_claims, placed, sentences)
         found = _CitationVerdicts(claims, {})
         together = ((each.claim, each.documents) for each in claims if each.documents)
         found.verdicts.update((yield from self._verdicts(together, source)))
@@ -129,7 +129,7 @@ class CitationEvaluator(ClaimEvaluator):
         ]
         found.verdicts.update((yield from self._verdicts(alone, source)))
         details, comment = _details_and_comment(
-            found, dict.fromkeys(target for each in placed for target in each.targets(index))
+            found, dict.fromkeys(target for each in placed for target in each.targets)
         )
         correctness, completeness = details["correctness"], details["completeness"]
         score = details.get(self.mode)
@@ -240,19 +240,16 @@ _JOINED = re.compile(r"[\s,;.]*")
 
 
 class _PlacedMark(NamedTuple):
-    """A mark, the sentence that it belongs to, and the first mark it is joined with."""
+    """What a mark cites, where it stands, and the first mark it is joined with."""
 
     sentence: int
-    mark: CitationMark
+    start: int
     cluster: int
-
-    def targets(self, index: DocumentIndex) -> Iterator[CitedTarget]:
-        for target in self.mark.targets:
-            yield CitedTarget(self.sentence, target, index.find(target))
+    targets: tuple[CitedTarget, ...]
 
 
 def _citing_claims(
-    blank: str, placed: Sequence[_PlacedMark], claims: Sequence[Claim], index: DocumentIndex
+    claims: Sequence[Claim], placed: Sequence[_PlacedMark], sentences: Sequence[Sentence]
 ) -> list[CitingClaim]:
     """Tell for each claim what it cites.
 
@@ -260,15 +257,14 @@ def _citing_claims(
     one that follows. A claim cites the marks inside its span and those directly after it, if no
     other claim lies between; else all marks of its sentence.
     """
-    sentences = split_sentences(blank)
     starts = [claim.start for claim in claims if claim.start is not None]
     found = []
     for claim in claims:
         own = [each for each in placed if each.sentence == _sentence_of(claim, sentences)]
-        cited = (each.targets(index) for each in _cited(claim, own, starts))
+        targets = (target for each in _cited(claim, own, starts) for target in each.targets)
         # A citation leaves a space before the end of its sentence.
         closed_up = claim.model_copy(update={"text": _GAP.sub(r"\1", claim.text)})
-        found.append(CitingClaim(closed_up, tuple(dict.fromkeys(chain.from_iterable(cited)))))
+        found.append(CitingClaim(closed_up, tuple(dict.fromkeys(targets))))
     return found
 
 
@@ -276,46 +272,45 @@ def _cited(claim: Claim, marks: list[_PlacedMark], starts: list[int]) -> list[_P
     if claim.start is None or claim.end is None:
         return marks
     start, end = claim.start, claim.end
-    inside = [each for each in marks if start <= each.mark.start < end]
-    after = [each for each in marks if each.mark.start >= end]
-    if after and not any(end <= other < after[0].mark.start for other in starts):
+    inside = [each for each in marks if start <= each.start < end]
+    after = [each for each in marks if each.start >= end]
+    if after and not any(end <= other < after[0].start for other in starts):
         inside += [each for each in after if each.cluster == after[0].cluster]
     return inside or marks
 
 
-def _placed_marks(answer: str, marks: Sequence[CitationMark]) -> list[_PlacedMark]:
-    text = blanked(answer, marks)
-    sentences = split_sentences(text)
+def _placed_marks(
+    answer: str,
+    marks: Sequence[CitationMark],
+    blank: str,
+    sentences: Sequence[Sentence],
+    index: DocumentIndex,
+) -> list[_PlacedMark]:
     placed: list[_PlacedMark] = []
-    for number, mark in enumerate(marks):
-        joined = number and _JOINED.fullmatch(answer, marks[number - 1].end, mark.start)
-        if joined and placed:
-            before = placed[-1]
-            placed.append(_PlacedMark(before.sentence, mark, before.cluster))
-        elif sentences:
-            placed.append(_PlacedMark(_sentence_at(text, mark, sentences), mark, number))
+    for number, mark in enumerate(marks if sentences else ()):
+        if number and _JOINED.fullmatch(answer, marks[number - 1].end, mark.start):
+            sentence, cluster = placed[-1].sentence, placed[-1].cluster
+        else:
+            sentence, cluster = _sentence_at(blank, mark, sentences), number
+        targets = tuple(CitedTarget(sentence, each, index.find(each)) for each in mark.targets)
+        placed.append(_PlacedMark(sentence, mark.start, cluster, targets))
     return placed
 
 
 def _sentence_at(text: str, mark: CitationMark, sentences: Sequence[Sentence]) -> int:
     """Find the sentence of a mark: the last that starts before it, unless it leads the next."""
-    before = [n for n, sentence in enumerate(sentences) if sentence.start < mark.end]
-    after = [n for n, sentence in enumerate(sentences) if sentence.start >= mark.end]
-    if not before:
-        return after[0]
+    following = bisect_left(sentences, mark.end, key=lambda each: each.start)
+    if following in (0, len(sentences)):
+        return max(0, following - 1)
     line = text.rfind("\n", 0, mark.start) + 1
     leads = not any(map(str.isalnum, text[line : mark.start]))
-    line_end = text.find("\n", mark.end)
-    line_end = len(text) if line_end < 0 else line_end
-    inside = sentences[before[-1]].end > mark.start
-    if leads and not inside and after and sentences[after[0]].start < line_end:
-        return after[0]
-    return before[-1]
+    inside = sentences[following - 1].end > mark.start
+    same_line = "\n" not in text[mark.end : sentences[following].start]
+    return following if leads and same_line and not inside else following - 1
 
 
 def _sentence_of(claim: Claim, sentences: Sequence[Sentence]) -> int:
     if claim.start is not None and claim.end is not None:
         middle = (claim.start + claim.end) / 2
-        before = [n for n, sentence in enumerate(sentences) if sentence.start <= middle]
-        return before[-1] if before else 0
+        return max(0, bisect_right(sentences, middle, key=lambda each: each.start) - 1)
     return most_alike(claim.text, (sentence.text for sentence in sentences))

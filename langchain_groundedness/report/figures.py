@@ -5,25 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from statistics import fmean
 from typing import NamedTuple, get_args
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
+from langchain_groundedness.evals import statistics
 from langchain_groundedness.evals.display import format_count, format_number, run_title
-from langchain_groundedness.evals.statistics import (
-    Estimate,
-    LabelAgreement,
-    PairedComparison,
-    Slice,
-    compare_runs,
-    estimate_mean,
-    find_score,
-    run_agreement,
-    slice_scores,
-)
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
@@ -41,13 +30,13 @@ class MetricFigures(NamedTuple):
 
     key: str
     scores: tuple[float, ...]
-    estimate: Estimate | None
+    estimate: statistics.Estimate | None
     """`None` if no row has a score."""
     failed: int
     skipped: int
     reasons: tuple[tuple[str, str, int], ...]
     """Status, reason and number of the rows without a score, the most frequent first."""
-    agreement: LabelAgreement | None
+    agreement: statistics.LabelAgreement | None
     """Agreement with human labels; `None` unless some labels say right and some wrong, and for
     scores outside 0 to 1."""
 
@@ -73,16 +62,16 @@ def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
 
 
 def _metric_figures(run: EvaluationRun, key: str) -> MetricFigures:
-    found = [score for row in run.rows if (score := find_score(row, key)) is not None]
+    found = [score for row in run.rows if (score := statistics.find_score(row, key)) is not None]
     scores = tuple(each.score for each in found if each.score is not None)
     statuses = Counter(each.status for each in found)
     reasons = Counter((str(e.status), e.reason) for e in found if e.reason is not None)
     is_share = scores and min(scores) >= 0 and max(scores) <= 1
-    agreement = run_agreement(run, key) if is_share else None
+    agreement = statistics.run_agreement(run, key) if is_share else None
     return MetricFigures(
         key=key,
         scores=scores,
-        estimate=estimate_mean(scores),
+        estimate=statistics.estimate_mean(scores),
         failed=statuses["failed"],
         skipped=statuses["skipped"],
         reasons=tuple((*why, rows) for why, rows in reasons.most_common()),
@@ -145,7 +134,9 @@ def _badness(row: EvaluatedRow) -> tuple[float, float]:
     """Order rows by contradicted claims, then by the mean of their scores, the worst first."""
     result = main_result(row)
     claims = result.claims if result else ()
-    return -sum(found.verdict == "contradicted" for found in claims), fmean(_scores(row).values())
+    scores = _scores(row).values()
+    mean = sum(scores) / len(scores)
+    return -sum(found.verdict == "contradicted" for found in claims), mean
 
 
 def _change_size(changes: Mapping[str, float]) -> tuple[float, float]:
@@ -182,9 +173,9 @@ class SliceGroup(NamedTuple):
     is_value: bool
     """False for the rows without a value, and for the remaining rows."""
     rows: int
-    metrics: Mapping[str, Estimate]
+    metrics: Mapping[str, statistics.Estimate]
     """By key; only metrics that have scores."""
-    changes: Mapping[str, Estimate]
+    changes: Mapping[str, statistics.Estimate]
     """By key: the mean change since the baseline, over the rows in both."""
 
 
@@ -221,7 +212,7 @@ def _divides(run: EvaluationRun, column: str) -> bool:
 
 def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> SlicedColumn:
     means, changed = (
-        {key: slice_scores(each, key, column) for key in _keys(each)} if each else {}
+        {key: statistics.slice_scores(each, key, column) for key in _keys(each)} if each else {}
         for each in (run, changes)
     )
     groups = [
@@ -237,12 +228,14 @@ def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> S
     return SlicedColumn(column, tuple(groups))
 
 
-def _estimates(by_key: Mapping[str, Sequence[Slice]], place: int) -> dict[str, Estimate]:
+def _estimates(
+    by_key: Mapping[str, Sequence[statistics.Slice]], place: int
+) -> dict[str, statistics.Estimate]:
     found = {key: slices[place].score for key, slices in by_key.items()}
     return {key: score for key, score in found.items() if score is not None}
 
 
-def _group_name(part: Slice) -> str:
+def _group_name(part: statistics.Slice) -> str:
     if part.is_rest:
         return f"{part.values} other values"
     return "without a value" if part.value is None else _shortened(part.value)
@@ -278,7 +271,7 @@ class ComparedMetric(NamedTuple):
     """A metric in both runs."""
 
     key: str
-    found: PairedComparison
+    found: statistics.PairedComparison
     lost: int
     """Rows that had a score and no longer have one."""
 
@@ -324,7 +317,7 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         key for name, row in before.items() for key in _scores(row).keys() - _scores(now[name])
     )
     metrics = tuple(
-        ComparedMetric(key, compare_runs(baseline, run, key), lost[key])
+        ComparedMetric(key, statistics.compare_runs(baseline, run, key), lost[key])
         for key in _keys(run)
         if key in _keys(baseline)
     )
