@@ -118,7 +118,7 @@ class CitationEvaluator(ClaimEvaluator):
         found_claims = yield from self._claims_of(blank, row.question)
         claims = _citing_claims(found_claims, placed, sentences)
         found = _CitationVerdicts(claims, {})
-        together = ((each.claim, each.documents) for each in claims if each.documents)
+        together = [(each.claim, each.documents) for each in claims if each.documents]
         found.verdicts.update((yield from self._verdicts(together, source)))
         # Where several documents support a claim together, each one must also be judged alone.
         alone = [
@@ -170,10 +170,9 @@ class _CitationVerdicts(NamedTuple):
     """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
-        nothing = "no document that the sentence cites exists"
-        if not each.cited:
-            nothing = "the sentence cites no document"
         found = self.verdicts.get((each.claim.id, each.documents))
+        nothing = "no document that the sentence cites exists"
+        nothing = nothing if each.cited else "the sentence cites no document"
         return found or ClaimVerdict.unchecked(each.claim, nothing)
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
@@ -186,9 +185,11 @@ class _CitationVerdicts(NamedTuple):
 
     def is_right(self, target: CitedTarget) -> bool | None:
         """Tell whether a citation helps any claim; `None` if that could not be checked."""
-        citing = [each for each in self.claims if target in each.cited and target.documents]
-        alone = ((self.verdicts.get((c.claim.id, target.documents)), c) for c in citing)
-        labels = {(found or self.verdict(each)).verdict for found, each in alone}
+        labels = {
+            (self.verdicts.get((each.claim.id, target.documents)) or self.verdict(each)).verdict
+            for each in self.claims
+            if target in each.cited and target.documents
+        }
         return True if "supported" in labels else None if "unchecked" in labels else False
 
 

@@ -196,12 +196,10 @@ class _Batch(Runnable[list[CheckState], list[CheckState]]):
         return [merge_configs(config, {"callbacks": [counter]}) for counter in self.counters]
 
 
-def supported_share(verdicts: Sequence[ClaimVerdict]) -> float | None:
+def supported_share(result: GroundednessResult | None) -> float | None:
     """Give the share of claims that are supported."""
-    labels = [v.verdict for v in verdicts]
-    if not labels or "unchecked" in labels:
-        return None
-    return labels.count("supported") / len(labels)
+    labels = [v.verdict for v in result.claims] if result else []
+    return None if "unchecked" in labels or not labels else labels.count("supported") / len(labels)
 
 
 def supported_words(result: GroundednessResult) -> str:
@@ -213,10 +211,8 @@ def supported_words(result: GroundednessResult) -> str:
 def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
     """Say that claims could not be checked, if that is so."""
     reasons = [v.reason for v in verdicts if v.verdict == "unchecked"]
-    if not reasons:
-        return None
-    claims = format_count(len(verdicts), "claim")
-    return f"{len(reasons)} of {claims} could not be checked: {reasons[0]}"
+    of = format_count(len(verdicts), "claim")
+    return f"{len(reasons)} of {of} could not be checked: {reasons[0]}" if reasons else None
 
 
 def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
@@ -329,18 +325,12 @@ class _Comparison(NamedTuple):
 
     answer: GroundednessResult | None
     reference: GroundednessResult | None
+    precision: float | None
+    recall: float | None
 
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
-        return tuple(v for side in self if side is not None for v in side.claims)
-
-    @property
-    def precision(self) -> float | None:
-        return None if self.answer is None else supported_share(self.answer.claims)
-
-    @property
-    def recall(self) -> float | None:
-        return None if self.reference is None else supported_share(self.reference.claims)
+        return tuple(v for side in (self.answer, self.reference) if side for v in side.claims)
 
     def f_score(self, beta: float) -> float | None:
         """Join both directions; `None` if neither text makes a claim.
@@ -387,7 +377,8 @@ class _ComparingEvaluator(ClaimEvaluator):
             for text, other in pairs
         ]
         results = yield from self._judge_all(sources)
-        return _Comparison(results[0] if answer else None, results[-1] if reference else None)
+        sides = results[0] if answer else None, results[-1] if reference else None
+        return _Comparison(*sides, *map(supported_share, sides))
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
@@ -542,7 +533,7 @@ class ContextRecallEvaluator(ClaimEvaluator):
         )
         [result] = yield from self._judge_all([source])
         return self._row_score(
-            supported_share(result.claims),
+            supported_share(result),
             result.claims,
             nothing="the reference makes no claim that could be checked",
             comment=f"the documents support {supported_words(result)} of the reference",
@@ -589,11 +580,10 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
             return self._skipped(f"the {judged_by} makes no claim that could be checked")
         alone = [ClaimGroup(claims, (place,)) for place in range(len(source.documents))]
         found = yield from self._judge_against(alone, source)
-        merged = [merge_verdicts(verdicts) for verdicts in zip(*found, strict=True)]
-        nothing = "no document was retrieved"
-        result = self._result(
-            source, merged or (ClaimVerdict.unchecked(claim, nothing) for claim in claims)
-        )
+        verdicts = list(map(merge_verdicts, zip(*found, strict=True)))
+        if not found:
+            verdicts = [ClaimVerdict.unchecked(c, "no document was retrieved") for c in claims]
+        result = self._result(source, verdicts)
         relevant = list(map(_relevance, found))
         supported = [[v.claim.text for v in each if v.verdict == "supported"] for each in found]
         details = {"judged_by": judged_by, "relevant": relevant, "supported": supported}

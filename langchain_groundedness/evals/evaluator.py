@@ -435,9 +435,8 @@ def _note(rows: Sequence[RowScore]) -> str:
             [(common, _)] = reasons.most_common(1)
             most = "" if len(reasons) == 1 else ", most often"
             parts.append(f"{reasons.total()} {status}{most}: {common}")
-    if not parts:
-        return ""
-    return f"of {format_count(len(rows))}, the score excludes: {'; '.join(parts)}"
+    of = format_count(len(rows))
+    return f"of {of}, the score excludes: {'; '.join(parts)}" if parts else ""
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

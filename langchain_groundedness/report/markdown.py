@@ -56,18 +56,15 @@ def _verdicts(run: EvaluationRun) -> Iterator[str]:
 
 
 def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
-    rows = (
-        (
-            _text(m.key),
+    def cells(m: figures.MetricFigures) -> tuple[object, ...]:
+        mean, interval = (
             _number(m.estimate and m.estimate.mean),
             display.format_interval(m.estimate),
-            len(m.scores),
-            m.failed,
-            m.skipped,
         )
-        for m in metrics
-    )
-    return _table(("metric", "mean", "95 % interval", "scored", "failed", "skipped"), rows)
+        return _text(m.key), mean, interval, len(m.scores), m.failed, m.skipped
+
+    heads = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
+    return _table(heads, map(cells, metrics))
 
 
 def _comparison(found: figures.RunComparison) -> Iterator[str]:
