@@ -19,7 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, f_beta
+from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, joined
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
@@ -131,16 +131,12 @@ class CitationEvaluator(ClaimEvaluator):
         details, comment = _details_and_comment(
             found, dict.fromkeys(target for each in placed for target in each.targets)
         )
-        correctness, completeness = details["correctness"], details["completeness"]
-        score = details.get(self.mode)
-        if self.mode == "f1" and (correctness, completeness) != (None, None):
-            score = f_beta(correctness or 0.0, completeness or 0.0)
+        f1 = joined(details["correctness"], details["completeness"])
+        nothing = "the answer cites nothing"
         return self._row_score(
-            score,
+            {**details, "f1": f1}[self.mode],
             list(found.verdicts.values()),
-            nothing="the answer cites nothing"
-            if claims
-            else "the answer makes no claim that needs a citation",
+            nothing=nothing if claims else "the answer makes no claim that needs a citation",
             comment=comment,
             details=details,
             result=self._result(source, map(found.verdict, claims)),
@@ -177,19 +173,16 @@ class _CitationVerdicts(NamedTuple):
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
         """Tell whether a citation must also be judged alone."""
-        if not target.documents or target.documents == each.documents:
-            return False
         verdict = self.verdict(each)
         is_quoted = any(quote.document in target.documents for quote in verdict.citations)
-        return verdict.verdict == "supported" and not is_quoted
+        is_one = target.documents in ((), each.documents)
+        return verdict.verdict == "supported" and not is_quoted and not is_one
 
     def is_right(self, target: CitedTarget) -> bool | None:
         """Tell whether a citation helps any claim; `None` if that could not be checked."""
-        labels = {
-            (self.verdicts.get((each.claim.id, target.documents)) or self.verdict(each)).verdict
-            for each in self.claims
-            if target in each.cited and target.documents
-        }
+        citing = [each for each in self.claims if target in each.cited and target.documents]
+        alone = [self.verdicts.get((each.claim.id, target.documents)) for each in citing]
+        labels = {(a or self.verdict(c)).verdict for a, c in zip(alone, citing, strict=True)}
         return True if "supported" in labels else None if "unchecked" in labels else False
 
 
@@ -230,11 +223,12 @@ def _details_and_comment(
         "missing": missing,
         "uncited": [each["text"] for each in claims if not each["cites"]],
     }
-    comment = f"{count_of(right.count(True), len(right), 'citation')} right; "
-    comment += f"{count_of(supported, len(claims), 'claim')} supported by what they cite"
-    if missing:
-        comment += f"; missing documents: {', '.join(map(str, missing))}"
-    return details, comment
+    comments = [
+        f"{count_of(right.count(True), len(right), 'citation')} right",
+        f"{count_of(supported, len(claims), 'claim')} supported by what they cite",
+        f"missing documents: {', '.join(map(str, missing))}" if missing else "",
+    ]
+    return details, "; ".join(filter(None, comments))
 
 
 _JOINED = re.compile(r"[\s,;.]*")

@@ -320,6 +320,17 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 
 
+def joined(precision: float | None, recall: float | None, beta: float = 1.0) -> float | None:
+    """Join precision and recall; `None` if neither text makes a claim.
+
+    An answer without claims repeats nothing of the reference, and claims where the reference has
+    none are not supported by it: the missing half counts as 0.
+    """
+    if precision is None and recall is None:
+        return None
+    return f_beta(precision or 0.0, recall or 0.0, beta)
+
+
 class _Comparison(NamedTuple):
     """The claims of the answer against the reference, and the other way round."""
 
@@ -331,16 +342,6 @@ class _Comparison(NamedTuple):
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
         return tuple(v for side in (self.answer, self.reference) if side for v in side.claims)
-
-    def f_score(self, beta: float) -> float | None:
-        """Join both directions; `None` if neither text makes a claim.
-
-        An answer without claims repeats nothing of the reference, and claims where the reference
-        has none are not supported by it: the missing half counts as 0.
-        """
-        if self.precision is None and self.recall is None:
-            return None
-        return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
 
     def details(self) -> dict[str, Any]:
         claims = {"claims": self.answer, "reference_claims": self.reference}
@@ -413,12 +414,14 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
         compared = yield from self._compare(
             row, answer=self.mode != "recall", reference=self.mode != "precision"
         )
-        scores = {
-            "f1": (compared.f_score(self.beta), f"{_ANSWER}, and {_REFERENCE}"),
+        score, nothing = {
+            "f1": (
+                joined(compared.precision, compared.recall, self.beta),
+                f"{_ANSWER}, and {_REFERENCE}",
+            ),
             "precision": (compared.precision, _ANSWER),
             "recall": (compared.recall, _REFERENCE),
-        }
-        score, nothing = scores[self.mode]
+        }[self.mode]
         return self._row_score(
             score,
             compared.verdicts,
@@ -465,7 +468,7 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         compared = yield from self._compare(row)
         details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
-        score = compared.f_score(self.beta)
+        score = joined(compared.precision, compared.recall, self.beta)
         if score is not None and not unchecked_reason(compared.verdicts):
             similarity = 0.0
             details["factual"] = score
