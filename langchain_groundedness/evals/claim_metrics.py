@@ -338,6 +338,7 @@ class _Comparison(NamedTuple):
     reference: GroundednessResult | None
     precision: float | None
     recall: float | None
+    f1: float | None
 
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
@@ -379,7 +380,8 @@ class _ComparingEvaluator(ClaimEvaluator):
         ]
         results = yield from self._judge_all(sources)
         sides = results[0] if answer else None, results[-1] if reference else None
-        return _Comparison(*sides, *map(supported_share, sides))
+        precision, recall = map(supported_share, sides)
+        return _Comparison(*sides, precision, recall, joined(precision, recall, self.beta))
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
@@ -415,10 +417,7 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
             row, answer=self.mode != "recall", reference=self.mode != "precision"
         )
         score, nothing = {
-            "f1": (
-                joined(compared.precision, compared.recall, self.beta),
-                f"{_ANSWER}, and {_REFERENCE}",
-            ),
+            "f1": (compared.f1, f"{_ANSWER}, and {_REFERENCE}"),
             "precision": (compared.precision, _ANSWER),
             "recall": (compared.recall, _REFERENCE),
         }[self.mode]
@@ -468,14 +467,13 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         compared = yield from self._compare(row)
         details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
-        score = joined(compared.precision, compared.recall, self.beta)
+        score = compared.f1
         if score is not None and not unchecked_reason(compared.verdicts):
             similarity = 0.0
             details["factual"] = score
             if self.embeddings is not None and self.weights[1]:
-                similarity = yield from cosine_of(
-                    self.embeddings, row.answer or "", row.reference or ""
-                )
+                texts = row.answer or "", row.reference or ""
+                similarity = yield from cosine_of(self.embeddings, *texts)
                 details["similarity"] = similarity
             score = (self.weights[0] * score + self.weights[1] * similarity) / sum(self.weights)
         return self._row_score(

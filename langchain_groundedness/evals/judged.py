@@ -3,11 +3,11 @@
 import math
 from abc import ABC
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
@@ -33,8 +33,8 @@ class _JudgingEvaluator(Evaluator, ABC):
     """Base of evaluators that ask a chat model once per row."""
 
     default_prompt: ClassVar[BaseChatPromptTemplate]
-    prompt_variables: ClassVar[tuple[frozenset[str], frozenset[str]]]
-    """Those that a prompt must have, and those that it may have."""
+    required_variables: ClassVar[frozenset[str]]
+    """Those that a prompt must have; it may have the others of the default."""
 
     model: ChatModel
     """A chat model, or its name as `provider:name`; better not the one that wrote the answers."""
@@ -43,8 +43,8 @@ class _JudgingEvaluator(Evaluator, ABC):
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
-        required, optional = self.prompt_variables
-        check_prompt(self._prompt, required=required, optional=optional)
+        known = set(self.default_prompt.input_variables)
+        check_prompt(self._prompt, required=self.required_variables, optional=known)
         return self
 
     def _ask(
@@ -97,7 +97,7 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
 
     needs = ("question", "answer")
     default_prompt = prompts.ANSWER_QUALITY_PROMPT
-    prompt_variables = frozenset({"question", "answer"}), frozenset({"evidence", "reference"})
+    required_variables = frozenset({"question", "answer"})
 
     key: str = Field(default="answer_quality", min_length=1)
     max_tokens: int = Field(default=100_000, ge=1)
@@ -145,7 +145,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
 
     needs = ("question", "answer")
     default_prompt = prompts.ANSWER_RELEVANCY_PROMPT
-    prompt_variables = frozenset({"answer"}), frozenset({"count"})
+    required_variables = frozenset({"answer"})
 
     key: str = Field(default="answer_relevancy", min_length=1)
     embeddings: Embeddings
@@ -210,28 +210,17 @@ class RubricEvaluator(_JudgingEvaluator):
 
     needs = ("answer",)
     default_prompt = prompts.RUBRIC_PROMPT
-    prompt_variables = (
-        frozenset({"rubric", "answer"}),
-        frozenset({"evidence", "reference", "question"}),
-    )
+    required_variables = frozenset({"rubric", "answer"})
 
     key: str = Field(default="rubric", min_length=1)
-    rubric: dict[int, str]
+    rubric: dict[int, Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]] = (
+        Field(min_length=2)
+    )
     """What each level means; the texts go into the prompt unchanged, so they must be your own."""
     shows: tuple[Shown, ...] = ("question", "documents", "reference")
     """What the model sees beside the answer, where the row has it."""
     max_tokens: int = Field(default=100_000, ge=1)
     """Most tokens of documents; a row with more fails, since nothing is cut off."""
-
-    @model_validator(mode="after")
-    def _usable_rubric(self) -> Self:
-        if len(self.rubric) < 2:  # noqa: PLR2004  (one level grades nothing)
-            msg = f"rubric must describe at least 2 levels, got {len(self.rubric)}"
-            raise ValueError(msg)
-        if blank := sorted(level for level, text in self.rubric.items() if not text.strip()):
-            msg = f"rubric must say what each level means; blank are {blank}"
-            raise ValueError(msg)
-        return self
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:

@@ -150,16 +150,15 @@ def _scores(row: EvaluatedRow) -> dict[str, float]:
 
 
 def _changes(run: EvaluationRun, baseline: EvaluationRun) -> EvaluationRun:
-    """Put the change of each score in its place; rows without one are skipped."""
+    """Put the change of each score in its place."""
     before = {name: _scores(row) for name, row in paired_rows(run, baseline).items()}
 
     def changed(row: EvaluatedRow) -> EvaluatedRow:
         was, now = before.get(row.row.id, {}), _scores(row)
         changes = tuple(
-            RowScore(key=each.key, score=now[each.key] - was[each.key], status="scored")
-            if each.key in was and each.key in now
-            else RowScore(key=each.key, status="skipped", reason="not in both runs")
-            for each in row.scores
+            RowScore(key=key, score=score - was[key], status="scored")
+            for key, score in now.items()
+            if key in was
         )
         return row.model_copy(update={"scores": changes})
 
@@ -179,21 +178,16 @@ class SliceGroup(NamedTuple):
     """By key: the mean change since the baseline, over the rows in both."""
 
 
-class SlicedColumn(NamedTuple):
-    """A run split by one column of its data set."""
-
-    column: str
-    groups: tuple[SliceGroup, ...]
-    """The largest first."""
-
-
 def slices_of(
     run: EvaluationRun, baseline: EvaluationRun | None = None
-) -> tuple[SlicedColumn, ...]:
-    """Sum up each metric per value of each column that divides the rows into a few groups."""
+) -> dict[str, list[SliceGroup]]:
+    """Sum up each metric per value of each column that divides the rows into a few groups.
+
+    The largest group of a column comes first.
+    """
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
     changes = None if baseline is None else _changes(run, baseline)
-    return tuple(_sliced(run, name, changes) for name in columns if _divides(run, name))
+    return {name: _sliced(run, name, changes) for name in columns if _divides(run, name)}
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -210,12 +204,12 @@ def _divides(run: EvaluationRun, column: str) -> bool:
     return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
 
 
-def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> SlicedColumn:
+def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> list[SliceGroup]:
     means, changed = (
         {key: statistics.slice_scores(each, key, column) for key in _keys(each)} if each else {}
         for each in (run, changes)
     )
-    groups = [
+    return [
         SliceGroup(
             _group_name(part),
             part.value is not None,
@@ -225,7 +219,6 @@ def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> S
         )
         for place, part in enumerate(next(iter(means.values()), ()))
     ]
-    return SlicedColumn(column, tuple(groups))
 
 
 def _estimates(

@@ -120,9 +120,11 @@ def _distribution(metric: figures.MetricFigures) -> str:
     return plot.drawn()
 
 
-def _slice_scale(found: figures.SlicedColumn, metric: figures.MetricFigures) -> tuple[float, float]:
+def _slice_scale(
+    groups: Sequence[figures.SliceGroup], metric: figures.MetricFigures
+) -> tuple[float, float]:
     """Return the range of the groups' values; with one group, the range of the metric."""
-    known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
+    known = [group.metrics[metric.key] for group in groups if metric.key in group.metrics]
     ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
     return (min(ends), max(ends)) if ends and min(ends) < max(ends) else metric.bounds
 
@@ -139,14 +141,14 @@ def _indented_json(options: Mapping[str, Any]) -> str:
 def _data_blocks(
     run: EvaluationRun,
     metrics: Sequence[figures.MetricFigures],
-    slices: Sequence[figures.SlicedColumn],
+    slices: Mapping[str, Sequence[figures.SliceGroup]],
     baseline: EvaluationRun | None,
 ) -> dict[str, str]:
     """Write the rows as JSON that is safe inside a `script` element."""
     documents: _Places = {}
     before = figures.paired_rows(run, baseline) if baseline else {}
     keys = [metric.key for metric in metrics]
-    groups = {each.column: [g.name for g in each.groups if g.is_value] for each in slices}
+    groups = {name: [g.name for g in found if g.is_value] for name, found in slices.items()}
     table = {
         "metrics": [{"key": each.key, "bounds": each.bounds} for each in metrics],
         "slices": [{"column": name, "values": values} for name, values in groups.items()],

@@ -37,7 +37,7 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
         _metrics(metrics),
         *(_comparison(figures.compare(run, baseline)) if baseline is not None else ()),
         *_reasons(metrics),
-        *(_slice(each, metrics) for each in figures.slices_of(run)),
+        *(_slice(*each, metrics) for each in figures.slices_of(run).items()),
         *_first_rows(run, baseline),
         *_bad_rows(run),
     ]
@@ -102,15 +102,17 @@ def _reasons(metrics: Sequence[figures.MetricFigures]) -> Iterator[str]:
         yield _table(("metric", "status", "rows", "reason"), rows)
 
 
-def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]) -> str:
+def _slice(
+    column: str, groups: Sequence[figures.SliceGroup], metrics: Sequence[figures.MetricFigures]
+) -> str:
     keys = [metric.key for metric in metrics]
     rows = []
-    for group in found.groups:
+    for group in groups:
         means = map(group.metrics.get, keys)
         cells = (f"{_number(m and m.mean)} ({display.format_interval(m)})" for m in means)
         rows.append((_text(group.name), group.rows, *cells))
-    heads = (_text(found.column), "rows", *map(_text, keys))
-    return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
+    heads = (_text(column), "rows", *map(_text, keys))
+    return f"## By {_text(column)}\n\n{_table(heads, rows)}"
 
 
 def _first_rows(run: EvaluationRun, baseline: EvaluationRun | None) -> Iterator[str]:
