@@ -58,7 +58,8 @@ class MetricFigures(NamedTuple):
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
     """Sum up each metric."""
-    return tuple(_metric_figures(run, key) for key in {**run.header.evaluators, **_keys(run)})
+    keys = dict.fromkeys((*run.header.evaluators, *_keys(run)))
+    return tuple(_metric_figures(run, key) for key in keys)
 
 
 def _metric_figures(run: EvaluationRun, key: str) -> MetricFigures:

@@ -58,7 +58,7 @@ def _verdicts(run: EvaluationRun) -> Iterator[str]:
 def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
     def cells(m: figures.MetricFigures) -> tuple[object, ...]:
         mean, interval = (
-            _number(m.estimate and m.estimate.mean),
+            _number(m.estimate.mean if m.estimate else None),
             display.format_interval(m.estimate),
         )
         return _text(m.key), mean, interval, len(m.scores), m.failed, m.skipped
@@ -109,7 +109,7 @@ def _slice(
     rows = []
     for group in groups:
         means = map(group.metrics.get, keys)
-        cells = (f"{_number(m and m.mean)} ({display.format_interval(m)})" for m in means)
+        cells = (f"{_number(m.mean if m else None)} ({display.format_interval(m)})" for m in means)
         rows.append((_text(group.name), group.rows, *cells))
     heads = (_text(column), "rows", *map(_text, keys))
     return f"## By {_text(column)}\n\n{_table(heads, rows)}"
