@@ -57,10 +57,8 @@ def _verdicts(run: EvaluationRun) -> Iterator[str]:
 
 def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
     def cells(m: figures.MetricFigures) -> tuple[object, ...]:
-        mean, interval = (
-            _number(m.estimate.mean if m.estimate else None),
-            display.format_interval(m.estimate),
-        )
+        mean = _number(m.estimate.mean if m.estimate else None)
+        interval = display.format_interval(m.estimate)
         return _text(m.key), mean, interval, len(m.scores), m.failed, m.skipped
 
     heads = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
