@@ -1,5 +1,6 @@
 """Marks the claims in an answer."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,13 +17,7 @@ SIGNS: dict[VerdictLabel, str] = {
 }
 """Signs that distinguish verdicts without colour."""
 
-_WORST_FIRST: tuple[VerdictLabel, ...] = (
-    "contradicted",
-    "unchecked",
-    "unverifiable",
-    "supported",
-)
-
+_WORST_FIRST: tuple[VerdictLabel, ...] = ("contradicted", "unchecked", "unverifiable", "supported")
 
 Span = tuple[int, int]
 """First character of a mark, and one past its last."""
@@ -53,14 +48,9 @@ def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
     for segment in cut(answer, [_span(claims[number - 1]) for number in numbers]):
         covering = tuple(numbers[place] for place in segment.covering)
         verdicts = {claims[number - 1].verdict for number in covering}
-        pieces.append(
-            MarkedPiece(
-                segment.text,
-                next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None),
-                covering,
-                tuple(numbers[place] for place in segment.closing),
-            )
-        )
+        worst = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
+        ends = tuple(numbers[place] for place in segment.closing)
+        pieces.append(MarkedPiece(segment.text, worst, covering, ends))
     return pieces
 
 
@@ -83,17 +73,14 @@ class Segment(NamedTuple):
 def cut(text: str, spans: Sequence[Span]) -> list[Segment]:
     """Split a text where marks begin and end."""
     borders = sorted({0, len(text), *(place for span in spans for place in span)})
-    opening: dict[int, list[int]] = {}
-    closing: dict[int, list[int]] = {}
+    opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for number, (start, end) in enumerate(spans):
-        opening.setdefault(start, []).append(number)
-        closing.setdefault(end, []).append(number)
+        opening[start].append(number)
+        closing[end].append(number)
     pieces, open_now = [], set[int]()
     for start, end in pairwise(borders):
-        open_now |= set(opening.get(start, ()))
-        ends = tuple(closing.get(end, ()))
-        pieces.append(
-            Segment(text[start:end], tuple(sorted(open_now)), tuple(opening.get(start, ())), ends)
-        )
-        open_now -= set(ends)
+        begins, ends = tuple(opening[start]), tuple(closing[end])
+        open_now.update(begins)
+        pieces.append(Segment(text[start:end], tuple(sorted(open_now)), begins, ends))
+        open_now.difference_update(ends)
     return pieces

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from html import escape
-from typing import NamedTuple
 
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.hidden_characters import named
-from langchain_groundedness.display.marked_text import SIGNS, MarkedPiece, mark
+from langchain_groundedness.display.marked_text import SIGNS, mark
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
 
@@ -40,20 +39,14 @@ def tag(name: str, *children: str, **attributes: object) -> Html:
     return Html(f"<{name}{written}>{inner}</{name}>")
 
 
-class _VerdictStyle(NamedTuple):
-    """Colours for light and dark themes; the text keeps the notebook's colour."""
-
-    tint: str
-    line: str
-    kind: str
-
-
-_VERDICT_STYLES: dict[VerdictLabel, _VerdictStyle] = {
-    "supported": _VerdictStyle("rgba(46,160,67,.2)", "#2b9348", "solid"),
-    "contradicted": _VerdictStyle("rgba(218,54,68,.22)", "#d1434f", "wavy"),
-    "unverifiable": _VerdictStyle("rgba(210,153,34,.22)", "#b07d12", "dashed"),
-    "unchecked": _VerdictStyle("rgba(137,87,229,.22)", "#8f6fd6", "dotted"),
+_VERDICT_STYLES: dict[VerdictLabel, tuple[str, str, str]] = {
+    "supported": ("rgba(46,160,67,.2)", "#2b9348", "solid"),
+    "contradicted": ("rgba(218,54,68,.22)", "#d1434f", "wavy"),
+    "unverifiable": ("rgba(210,153,34,.22)", "#b07d12", "dashed"),
+    "unchecked": ("rgba(137,87,229,.22)", "#8f6fd6", "dotted"),
 }
+"""Background, colour and kind of the line, for light and dark themes; the text keeps the notebook's
+colour."""
 
 
 def result_html(result: GroundednessResult) -> str:
@@ -87,19 +80,16 @@ def _headline(result: GroundednessResult) -> Html:
 
 def _answer(result: GroundednessResult) -> Iterator[Html]:
     for piece in mark(result.original_answer, result.claims):
-        yield _piece(piece)
+        if piece.verdict is None:
+            yield tag("span", piece.text)
+        else:
+            tint, colour, kind = _VERDICT_STYLES[piece.verdict]
+            line = f"text-decoration:underline {kind} {colour} 2px;text-underline-offset:.2em"
+            style = f"background:{tint};color:inherit;{line}"
+            yield tag("mark", piece.text, style=style, title=piece.verdict)
         for number in piece.ends:
-            sign = SIGNS[result.claims[number - 1].verdict]
-            yield tag("sup", f"{number}{sign}", title=result.claims[number - 1].verdict)
-
-
-def _piece(piece: MarkedPiece) -> Html:
-    if piece.verdict is None:
-        return tag("span", piece.text)
-    colours = _VERDICT_STYLES[piece.verdict]
-    line = f"text-decoration:underline {colours.kind} {colours.line} 2px;text-underline-offset:.2em"
-    style = f"background:{colours.tint};color:inherit;{line}"
-    return tag("mark", piece.text, style=style, title=piece.verdict)
+            verdict = result.claims[number - 1].verdict
+            yield tag("sup", f"{number}{SIGNS[verdict]}", title=verdict)
 
 
 def _claims(result: GroundednessResult) -> Html:
@@ -110,23 +100,20 @@ def _claims(result: GroundednessResult) -> Html:
 
 
 def _claim(number: int, found: ClaimVerdict) -> Html:
-    colours = _VERDICT_STYLES[found.verdict]
+    _, colour, _ = _VERDICT_STYLES[found.verdict]
+    edge = f"{CELL};border-left:4px solid {colour};padding-left:.5em"
     probability = found.support_probability
     notes = [found.reason or "", found.explanation]
     if found.correction:
         notes.append(f"{correction_words(found)}: {found.correction}")
-    cells = (
-        tag(
-            "td",
-            str(number),
-            style=f"{CELL};border-left:4px solid {colours.line};padding-left:.5em",
-        ),
+    return tag(
+        "tr",
+        tag("td", str(number), style=edge),
         tag("td", f"{SIGNS[found.verdict]} {found.verdict}", style=f"{CELL};white-space:nowrap"),
         tag("td", found.claim.text, *map(_note, filter(None, notes)), style=CELL, dir="auto"),
         tag("td", "" if probability is None else f"{probability:.0%}", style=CELL),
         tag("td", *_evidence(found), style=CELL, dir="auto"),
     )
-    return tag("tr", *cells)
 
 
 def _evidence(found: ClaimVerdict) -> Iterator[Html]:

@@ -54,9 +54,6 @@ class Plot:
 
     def line(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         """Draw a line through points."""
-        if len(points) == 1:
-            self.dot(*points[0], kind, "")
-            return
         path = " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in points)
         self._body.append(f'<polyline class="{kind} open" points="{path}"/>')
 

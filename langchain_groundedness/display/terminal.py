@@ -4,8 +4,7 @@ Texts of answers and documents are untrusted: they are never interpreted as mark
 characters in them are replaced.
 """
 
-import unicodedata
-from collections.abc import Iterator
+import re
 from typing import Any
 
 from langchain_core.documents import Document
@@ -16,12 +15,7 @@ from rich.text import Text
 
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.words import evidence_words
-from langchain_groundedness.types import (
-    Citation,
-    ClaimVerdict,
-    GroundednessResult,
-    VerdictLabel,
-)
+from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
 
 __all__ = ["plain_table", "printable", "render"]
 
@@ -36,18 +30,14 @@ _LONGEST_QUOTE = 240
 
 def render(result: GroundednessResult) -> RenderableType:
     """Render a result for `rich.console.Console.print`."""
-    return Group(*_parts(result))
-
-
-def _parts(result: GroundednessResult) -> Iterator[RenderableType]:
-    if result.question:
-        yield _headed("Question", Text(printable(result.question)))
-    yield _headed("Answer", _answer(result))
-    if result.claims:
-        yield _table(result)
-    if result.edits:
-        yield _headed("Corrected", _corrected(result))
-    yield _summary(result)
+    question = Text(printable(result.question or ""))
+    return Group(
+        *([_headed("Question", question)] if question else []),
+        _headed("Answer", _answer(result)),
+        *([_table(result)] if result.claims else []),
+        *([_headed("Corrected", _corrected(result))] if result.edits else []),
+        _summary(result),
+    )
 
 
 def _headed(head: str, body: Text) -> Table:
@@ -94,8 +84,7 @@ def _evidence(found: ClaimVerdict, documents: tuple[Document, ...]) -> Text:
         lines.append(f"{evidence_words(found)}:\n", style="dim")
     for citation in found.citations:
         quote = printable(" ".join(citation.quote.split()))
-        if len(quote) > _LONGEST_QUOTE:
-            quote = f"{quote[:_LONGEST_QUOTE]}…"
+        quote = quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]}…"
         lines.append(f"“{quote}”\n", style="italic")
         lines.append(f"{_source(citation, documents)}\n", style="cyan")
     if found.correction:
@@ -121,21 +110,18 @@ def _summary(result: GroundednessResult) -> Text:
     trusted = "trusted" if result.is_trusted else "not trusted"
     line = Text()
     line.append(trusted, style="bold green" if result.is_trusted else "bold red")
-    line.append(f" · {_words(result.verdict)}", style="bold")
+    line.append(f" · {result.verdict.replace('_', ' ')}", style="bold")
     if result.trust_score is not None:
         line.append(
             f" · trust score {result.trust_score:.2f} ({supported} of {len(checked)} supported)"
         )
     if result.final is not None and result.edits:
-        line.append(f" · after correction: {_words(result.final.verdict)}", style="bold")
+        remains = result.final.verdict.replace("_", " ")
+        line.append(f" · after correction: {remains}", style="bold")
     line.append(f" · {result.decision.action}")
     if result.decision.reasons:
         line.append(f": {printable('; '.join(result.decision.reasons))}", style="dim")
     return line
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def plain_table(*heads: str, **options: Any) -> Table:
@@ -147,15 +133,9 @@ def plain_table(*heads: str, **options: Any) -> Table:
     return table
 
 
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    r"""Replace control characters that a terminal would interpret; the length stays."""
-    return "".join(
-        char
-        if char in "\n\t"
-        or not (unicodedata.category(char) in ("Cc", "Cs") or char in _BIDI_CONTROLS)
-        else "\ufffd"
-        for char in text
-    )
+    """Replace control characters that a terminal would interpret; the length stays."""
+    return _CONTROLS.sub("\ufffd", text)

@@ -8,15 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
-__all__ = [
-    "SECTION_KEYS",
-    "SOURCE_KEYS",
-    "CitationMark",
-    "DocumentIndex",
-    "blanked",
-    "citation_marks",
-    "reference_list",
-]
+__all__ = ["CitationMark", "DocumentIndex", "blanked", "citation_marks", "reference_list"]
 
 _MOST_IN_A_RANGE = 50
 
@@ -119,25 +111,21 @@ def blanked(answer: str, marks: Sequence[CitationMark]) -> str:
 def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[str, dict[int, str]]:
     """Read the list of sources that some answers end with: `[1] guide.md`, a line each."""
     numbers: dict[int, str] = {}
-    pieces, at = [], 0
+    listed: list[CitationMark] = []
+    at = 0
     for match in _LISTED.finditer(answer):
         link = _BRACKETS.fullmatch(match["rest"].strip())  # a line may be one link
         target = link["target"] if link and link["link"] else match["rest"]
         targets = _targets(target, names, square=False)
         if len(targets) == 1 and isinstance(targets[0], str):
             numbers.setdefault(int(match["square"] or match["plain"]), targets[0])
-            before = answer[at : match.start()]
-            title = before.rstrip().rpartition("\n")[2]
-            if _LIST_TITLE.fullmatch(title):
-                cut = before.rfind(title)
-                before = before[:cut] + _space(before[cut:])
-            pieces += [before, " " * len(match[0])]
+            before = answer[at : match.start()].rstrip()
+            title = before.rfind("\n") + 1
+            if _LIST_TITLE.fullmatch(before, title):
+                listed.append(CitationMark(at + title, at + len(before), ()))
+            listed.append(CitationMark(*match.span(), ()))
             at = match.end()
-    return "".join([*pieces, answer[at:]]), numbers
-
-
-def _space(text: str) -> str:
-    return "".join(char if char == "\n" else " " for char in text)
+    return blanked(answer, listed), numbers
 
 
 def fold_name(name: str) -> str:
@@ -179,12 +167,11 @@ def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | 
         if found and _PAGE.fullmatch(part.strip()):
             continue
         lead = _LEAD.match(part.strip())
-        rest = part.strip()[lead.end() :] if lead else part.strip()
-        kind = lead["kind"] if lead else None
+        kind, rest = (lead["kind"], lead.string[lead.end() :]) if lead else (None, part)
         numbers_count = numbers_count or kind is not None
-        target = list(_target(rest, names, numbers=numbers_count)) or (
-            [rest] if kind and square and rest.strip() and _EXPLICIT.match(part) else []
-        )
+        target = list(_target(rest, names, numbers=numbers_count))
+        if not target and kind and square and rest.strip() and _EXPLICIT.match(part):
+            target = [rest]
         if not target:
             return ()
         found += target
@@ -194,12 +181,9 @@ def _targets(inner: str, names: Container[str], *, square: bool) -> tuple[int | 
 def _target(rest: str, names: Container[str], *, numbers: bool) -> Iterator[int | str]:
     rest = rest.strip().strip("\"'`").strip()
     if numbers and (match := _NUMBER.fullmatch(rest)):
-        first = int(match[1])
-        last = int(match[2] or first)
-        if first <= last < first + _MOST_IN_A_RANGE:
-            yield from range(first, last + 1)
-        else:
-            yield from (first, last)
+        first, last = int(match[1]), int(match[2] or match[1])
+        is_range = first <= last < first + _MOST_IN_A_RANGE
+        yield from range(first, last + 1) if is_range else (first, last)
     elif _PATH.fullmatch(rest) or _named(rest, names):
         yield rest
 
@@ -250,10 +234,10 @@ class DocumentIndex:
         first_number: int = 1,
         source_keys: Iterable[str] = SOURCE_KEYS,
         section_keys: Iterable[str] = SECTION_KEYS,
-        numbers: Mapping[int, str] | None = None,
     ) -> None:
         """Read the names of the documents."""
-        self._numbers = dict(numbers or {})
+        self.numbers: Mapping[int, str] = {}
+        """What numbers of a list of sources stand for."""
         self._first = first_number
         sources, sections = tuple(source_keys), tuple(section_keys)
         self._documents = tuple(_document_names(each, sources, sections) for each in documents)
@@ -265,8 +249,8 @@ class DocumentIndex:
 
     def find(self, target: int | str) -> tuple[int, ...]:
         """Find what a citation names."""
-        if isinstance(target, int) and target in self._numbers:
-            return self.find(self._numbers[target])
+        if isinstance(target, int) and target in self.numbers:
+            return self.find(self.numbers[target])
         if isinstance(target, int):
             place = target - self._first
             return (place,) if 0 <= place < len(self._documents) else ()

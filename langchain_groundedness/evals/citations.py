@@ -1,11 +1,10 @@
 """Citation metrics: whether the cited documents support the claims that cite them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.documents import Document
 from pydantic import Field
 from typing_extensions import override
 
@@ -20,7 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, f_beta
+from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, joined
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
@@ -104,18 +103,23 @@ class CitationEvaluator(ClaimEvaluator):
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         answer, documents = row.answer or "", row.documents or ()
-        index = self._index(documents)
-        text, numbers = reference_list(answer, index.names)
-        marks = citation_marks(text, index.names)
-        index = self._index(documents, numbers) if numbers else index
-        placed = _placed_marks(text, marks)
-        blank = blanked(text, marks)
-        claims = _citing_claims(
-            blank, placed, (yield from self._claims_of(blank, row.question)), index
+        source = CheckInput(question=row.question, answer=answer, documents=documents)
+        index = DocumentIndex(
+            documents,
+            first_number=self.first_number,
+            source_keys=self.source_keys,
+            section_keys=self.section_keys,
         )
+        text, index.numbers = reference_list(answer, index.names)
+        marks = citation_marks(text, index.names)
+        blank = blanked(text, marks)
+        sentences = split_sentences(blank)
+        placed = _placed_marks(text, marks, blank, sentences, index)
+        found_claims = yield from self._claims_of(blank, row.question)
+        claims = _citing_claims(found_claims, placed, sentences)
         found = _CitationVerdicts(claims, {})
-        together = ((each.claim, each.documents) for each in claims if each.documents)
-        found.verdicts.update((yield from self._verdicts(together, row)))
+        together = [(each.claim, each.documents) for each in claims if each.documents]
+        found.verdicts.update((yield from self._verdicts(together, source)))
         # Where several documents support a claim together, each one must also be judged alone.
         alone = [
             (each.claim, target.documents)
@@ -123,48 +127,30 @@ class CitationEvaluator(ClaimEvaluator):
             for target in each.cited
             if found.is_open(target, each)
         ]
-        found.verdicts.update((yield from self._verdicts(alone, row)))
+        found.verdicts.update((yield from self._verdicts(alone, source)))
         details, comment = _details_and_comment(
-            found, dict.fromkeys(target for each in placed for target in each.targets(index))
+            found, dict.fromkeys(target for each in placed for target in each.targets)
         )
-        source = CheckInput(question=row.question, answer=answer, documents=documents)
-        correctness, completeness = details["correctness"], details["completeness"]
-        score = details.get(self.mode)
-        if self.mode == "f1" and (correctness, completeness) != (None, None):
-            score = f_beta(correctness or 0.0, completeness or 0.0)
+        f1 = joined(details["correctness"], details["completeness"])
+        nothing = "the answer cites nothing"
         return self._row_score(
-            score,
+            {**details, "f1": f1}[self.mode],
             list(found.verdicts.values()),
-            nothing="the answer cites nothing"
-            if claims
-            else "the answer makes no claim that needs a citation",
+            nothing=nothing if claims else "the answer makes no claim that needs a citation",
             comment=comment,
             details=details,
             result=self._result(source, map(found.verdict, claims)),
         )
 
-    def _index(
-        self, documents: Sequence[Document], numbers: Mapping[int, str] | None = None
-    ) -> DocumentIndex:
-        return DocumentIndex(
-            documents,
-            first_number=self.first_number,
-            source_keys=self.source_keys,
-            section_keys=self.section_keys,
-            numbers=numbers,
-        )
-
     def _verdicts(
-        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], row: EvaluationRow
+        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], source: CheckInput
     ) -> Flow[dict[tuple[str, tuple[int, ...]], ClaimVerdict]]:
         """Judge claims by some of the documents; give the verdicts by claim and documents."""
         groups: dict[tuple[int, ...], dict[str, Claim]] = {}
         for claim, documents in asked:
             groups.setdefault(documents, {})[claim.id] = claim
         parts = [ClaimGroup(tuple(claims.values()), places) for places, claims in groups.items()]
-        found = yield from self._judge_against(
-            parts, row.documents or (), question=row.question, answer=row.answer or ""
-        )
+        found = yield from self._judge_against(parts, source)
         return {
             (v.claim.id, places): v
             for places, verdicts in zip(groups, found, strict=True)
@@ -180,25 +166,23 @@ class _CitationVerdicts(NamedTuple):
     """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
-        nothing = "no document that the sentence cites exists"
-        if not each.cited:
-            nothing = "the sentence cites no document"
         found = self.verdicts.get((each.claim.id, each.documents))
+        nothing = "no document that the sentence cites exists"
+        nothing = nothing if each.cited else "the sentence cites no document"
         return found or ClaimVerdict.unchecked(each.claim, nothing)
 
     def is_open(self, target: CitedTarget, each: CitingClaim) -> bool:
         """Tell whether a citation must also be judged alone."""
-        if not target.documents or target.documents == each.documents:
-            return False
         verdict = self.verdict(each)
         is_quoted = any(quote.document in target.documents for quote in verdict.citations)
-        return verdict.verdict == "supported" and not is_quoted
+        is_one = target.documents in ((), each.documents)
+        return verdict.verdict == "supported" and not is_quoted and not is_one
 
     def is_right(self, target: CitedTarget) -> bool | None:
         """Tell whether a citation helps any claim; `None` if that could not be checked."""
         citing = [each for each in self.claims if target in each.cited and target.documents]
-        alone = ((self.verdicts.get((c.claim.id, target.documents)), c) for c in citing)
-        labels = {(found or self.verdict(each)).verdict for found, each in alone}
+        alone = [self.verdicts.get((each.claim.id, target.documents)) for each in citing]
+        labels = {(a or self.verdict(c)).verdict for a, c in zip(alone, citing, strict=True)}
         return True if "supported" in labels else None if "unchecked" in labels else False
 
 
@@ -239,30 +223,28 @@ def _details_and_comment(
         "missing": missing,
         "uncited": [each["text"] for each in claims if not each["cites"]],
     }
-    comment = f"{count_of(right.count(True), len(right), 'citation')} right; "
-    comment += f"{count_of(supported, len(claims), 'claim')} supported by what they cite"
-    if missing:
-        comment += f"; missing documents: {', '.join(map(str, missing))}"
-    return details, comment
+    comments = [
+        f"{count_of(right.count(True), len(right), 'citation')} right",
+        f"{count_of(supported, len(claims), 'claim')} supported by what they cite",
+        f"missing documents: {', '.join(map(str, missing))}" if missing else "",
+    ]
+    return details, "; ".join(filter(None, comments))
 
 
 _JOINED = re.compile(r"[\s,;.]*")
 
 
 class _PlacedMark(NamedTuple):
-    """A mark, the sentence that it belongs to, and the first mark it is joined with."""
+    """What a mark cites, where it stands, and the first mark it is joined with."""
 
     sentence: int
-    mark: CitationMark
+    start: int
     cluster: int
-
-    def targets(self, index: DocumentIndex) -> Iterator[CitedTarget]:
-        for target in self.mark.targets:
-            yield CitedTarget(self.sentence, target, index.find(target))
+    targets: tuple[CitedTarget, ...]
 
 
 def _citing_claims(
-    blank: str, placed: Sequence[_PlacedMark], claims: Sequence[Claim], index: DocumentIndex
+    claims: Sequence[Claim], placed: Sequence[_PlacedMark], sentences: Sequence[Sentence]
 ) -> list[CitingClaim]:
     """Tell for each claim what it cites.
 
@@ -270,15 +252,14 @@ def _citing_claims(
     one that follows. A claim cites the marks inside its span and those directly after it, if no
     other claim lies between; else all marks of its sentence.
     """
-    sentences = split_sentences(blank)
     starts = [claim.start for claim in claims if claim.start is not None]
     found = []
     for claim in claims:
         own = [each for each in placed if each.sentence == _sentence_of(claim, sentences)]
-        cited = (each.targets(index) for each in _cited(claim, own, starts))
+        targets = (target for each in _cited(claim, own, starts) for target in each.targets)
         # A citation leaves a space before the end of its sentence.
         closed_up = claim.model_copy(update={"text": _GAP.sub(r"\1", claim.text)})
-        found.append(CitingClaim(closed_up, tuple(dict.fromkeys(chain.from_iterable(cited)))))
+        found.append(CitingClaim(closed_up, tuple(dict.fromkeys(targets))))
     return found
 
 
@@ -286,46 +267,45 @@ def _cited(claim: Claim, marks: list[_PlacedMark], starts: list[int]) -> list[_P
     if claim.start is None or claim.end is None:
         return marks
     start, end = claim.start, claim.end
-    inside = [each for each in marks if start <= each.mark.start < end]
-    after = [each for each in marks if each.mark.start >= end]
-    if after and not any(end <= other < after[0].mark.start for other in starts):
+    inside = [each for each in marks if start <= each.start < end]
+    after = [each for each in marks if each.start >= end]
+    if after and not any(end <= other < after[0].start for other in starts):
         inside += [each for each in after if each.cluster == after[0].cluster]
     return inside or marks
 
 
-def _placed_marks(answer: str, marks: Sequence[CitationMark]) -> list[_PlacedMark]:
-    text = blanked(answer, marks)
-    sentences = split_sentences(text)
+def _placed_marks(
+    answer: str,
+    marks: Sequence[CitationMark],
+    blank: str,
+    sentences: Sequence[Sentence],
+    index: DocumentIndex,
+) -> list[_PlacedMark]:
     placed: list[_PlacedMark] = []
-    for number, mark in enumerate(marks):
-        joined = number and _JOINED.fullmatch(answer, marks[number - 1].end, mark.start)
-        if joined and placed:
-            before = placed[-1]
-            placed.append(_PlacedMark(before.sentence, mark, before.cluster))
-        elif sentences:
-            placed.append(_PlacedMark(_sentence_at(text, mark, sentences), mark, number))
+    for number, mark in enumerate(marks if sentences else ()):
+        if number and _JOINED.fullmatch(answer, marks[number - 1].end, mark.start):
+            sentence, cluster = placed[-1].sentence, placed[-1].cluster
+        else:
+            sentence, cluster = _sentence_at(blank, mark, sentences), number
+        targets = tuple(CitedTarget(sentence, each, index.find(each)) for each in mark.targets)
+        placed.append(_PlacedMark(sentence, mark.start, cluster, targets))
     return placed
 
 
 def _sentence_at(text: str, mark: CitationMark, sentences: Sequence[Sentence]) -> int:
     """Find the sentence of a mark: the last that starts before it, unless it leads the next."""
-    before = [n for n, sentence in enumerate(sentences) if sentence.start < mark.end]
-    after = [n for n, sentence in enumerate(sentences) if sentence.start >= mark.end]
-    if not before:
-        return after[0]
+    following = bisect_left(sentences, mark.end, key=lambda each: each.start)
+    if following in (0, len(sentences)):
+        return max(0, following - 1)
     line = text.rfind("\n", 0, mark.start) + 1
     leads = not any(map(str.isalnum, text[line : mark.start]))
-    line_end = text.find("\n", mark.end)
-    line_end = len(text) if line_end < 0 else line_end
-    inside = sentences[before[-1]].end > mark.start
-    if leads and not inside and after and sentences[after[0]].start < line_end:
-        return after[0]
-    return before[-1]
+    inside = sentences[following - 1].end > mark.start
+    same_line = "\n" not in text[mark.end : sentences[following].start]
+    return following if leads and same_line and not inside else following - 1
 
 
 def _sentence_of(claim: Claim, sentences: Sequence[Sentence]) -> int:
     if claim.start is not None and claim.end is not None:
         middle = (claim.start + claim.end) / 2
-        before = [n for n, sentence in enumerate(sentences) if sentence.start <= middle]
-        return before[-1] if before else 0
+        return max(0, bisect_right(sentences, middle, key=lambda each: each.start) - 1)
     return most_alike(claim.text, (sentence.text for sentence in sentences))

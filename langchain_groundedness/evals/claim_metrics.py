@@ -4,13 +4,17 @@ Faithfulness, context recall and precision, factual and answer correctness.
 """
 
 from abc import ABC
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import Field, PrivateAttr, model_validator
+from langchain_core.runnables.config import merge_configs
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
@@ -21,42 +25,29 @@ from langchain_groundedness.evals.citation_marks import blanked, citation_marks,
 from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.text_metrics import cosine_of
-from langchain_groundedness.evals.values import EvaluationRow, RowScore, add_usage
-from langchain_groundedness.inputs.formats import CheckInput, has_text, no_documents
+from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.usage import counted
-from langchain_groundedness.pipeline.check import Check, CheckState, replies_of
+from langchain_groundedness.llm.usage import UsageCounter
+from langchain_groundedness.pipeline.check import Check, CheckState
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import (
-    Citation,
-    Claim,
-    ClaimVerdict,
-    GroundednessResult,
-    Usage,
-    VerificationTask,
-)
+from langchain_groundedness.types import Citation, Claim, ClaimVerdict, GroundednessResult, Usage
 from langchain_groundedness.verification import EmbeddedVerifier, LLMVerifier
 from langchain_groundedness.verification.by_name import AnyVerifier
-from langchain_groundedness.verification.scoring import merge_verdicts, reconcile
+from langchain_groundedness.verification.scoring import merge_verdicts
 from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 __all__ = [
     "AnswerCorrectnessEvaluator",
     "ClaimEvaluator",
-    "ClaimGroup",
     "ContextPrecisionEvaluator",
     "ContextRecallEvaluator",
     "FactualCorrectnessEvaluator",
     "FaithfulnessEvaluator",
-    "average_precision",
-    "f_beta",
 ]
 
 _NOTHING = "There is no text that could support it."
-
-InputT = TypeVar("InputT")
-OutputT = TypeVar("OutputT")
 
 
 class ClaimGroup(NamedTuple):
@@ -80,8 +71,6 @@ class ClaimEvaluator(Evaluator, ABC):
     max_claims: int | None = Field(default=None, ge=1)
     """Most claims of one text to verify; a row with more fails."""
 
-    _made: Check | None = PrivateAttr(default=None)
-
     @model_validator(mode="after")
     def _usable_parts(self) -> Self:
         _ = self._check
@@ -91,11 +80,9 @@ class ClaimEvaluator(Evaluator, ABC):
         names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
         return {name: getattr(self, name) for name in names}
 
-    @property
+    @cached_property
     def _check(self) -> Check:
-        if self._made is None:
-            self._made = GroundednessRunnable(**self._checker_options()).check
-        return self._made
+        return GroundednessRunnable(**self._checker_options()).check
 
     @override
     def _defaults(self) -> Mapping[str, Any]:
@@ -108,18 +95,17 @@ class ClaimEvaluator(Evaluator, ABC):
 
     def _judge_all(self, sources: Sequence[CheckInput]) -> Flow[list[GroundednessResult]]:
         """Check all texts in one batch; without documents, no claim is supported."""
-        states, spent = [CheckState(source=source) for source in sources], [Usage()] * len(sources)
+        states = [CheckState(source=source) for source in sources]
+        counters = [UsageCounter() for _ in sources]
         for step in self._check.on_whole_answers():
-            done: list[tuple[CheckState, Usage]] = yield ModelCall(_Batch(step), states)
-            states = [state for state, _ in done]
-            spent = [add_usage(*costs) for costs in zip(spent, (u for _, u in done), strict=True)]
-        results = list(map(self._check.result, states, spent))
+            states = yield ModelCall(_Batch(step, counters), states)
+        results = [
+            self._check.result(self._judged(state), counter.usage)
+            for state, counter in zip(states, counters, strict=True)
+        ]
         for result in results:
             count(result)
-        return [
-            result if has_text(source.documents) else self._unsupported(source, result)
-            for source, result in zip(sources, results, strict=True)
-        ]
+        return results
 
     def _claims_of(self, text: str, question: str | None) -> Flow[tuple[Claim, ...]]:
         """Find the claims of a text; raises if that fails."""
@@ -134,34 +120,35 @@ class ClaimEvaluator(Evaluator, ABC):
         return claims
 
     def _judge_against(
-        self,
-        groups: Sequence[ClaimGroup],
-        documents: tuple[Document, ...],
-        *,
-        question: str | None,
-        answer: str,
+        self, groups: Sequence[ClaimGroup], source: CheckInput
     ) -> Flow[list[tuple[ClaimVerdict, ...]]]:
         """Judge claims against subsets of the documents, in one batch.
 
         Citations of the verdicts refer to all documents. Without documents, no claim is supported.
         """
-        tasks = [
-            VerificationTask(
+        states = [
+            CheckState(
+                source=source.model_copy(
+                    update={"documents": tuple(source.documents[n] for n in group.documents)}
+                ),
                 claims=group.claims,
-                documents=tuple(documents[n] for n in group.documents),
-                question=question,
-                answer=answer,
             )
             for group in groups
         ]
-        found = [tuple(map(_not_supported, task.claims)) for task in tasks]
-        asked = [n for n, each in enumerate(tasks) if each.claims and has_text(each.documents)]
-        if asked:
-            verify = _Batch(self._check.verifier)
-            replies = yield ModelCall(verify, [tasks[n] for n in asked])
-            for n, (reply, _) in zip(asked, replies, strict=True):
-                found[n] = tuple(_placed(tasks[n], groups[n], reply, documents))
-        return found
+        verify = _Batch(self._check.verifying(edit=False), [UsageCounter() for _ in groups])
+        states = yield ModelCall(verify, states)
+        return [
+            tuple(_placed(v, group, source.documents) for v in self._judged(state).verdicts)
+            for group, state in zip(groups, states, strict=True)
+        ]
+
+    def _judged(self, state: CheckState) -> CheckState:
+        """Give each claim a verdict; where there was nothing to read, no claim is supported."""
+        verdicts = self._check.all_verdicts(state)
+        if state.failure is None and not has_text(state.source.documents):
+            checked = tuple(map(_not_supported, self._check.claims_to_check(state)))
+            verdicts = checked + verdicts[len(checked) :]
+        return replace(state, verdicts=verdicts)
 
     def _row_score(
         self,
@@ -185,42 +172,34 @@ class ClaimEvaluator(Evaluator, ABC):
         state = CheckState(source=source, claims=tuple(v.claim for v in listed), verdicts=listed)
         return self._check.result(state, Usage())
 
-    def _unsupported(self, source: CheckInput, result: GroundednessResult) -> GroundednessResult:
-        missing = no_documents(source)
-        return self._result(
-            source, (_not_supported(v.claim) if v.reason == missing else v for v in result.claims)
-        ).model_copy(update={"usage": result.usage})
 
+@dataclass
+class _Batch(Runnable[list[CheckState], list[CheckState]]):
+    """Batches a step, and counts the usage of each entry; adds no traced run of its own."""
 
-class _Batch(Runnable[list[InputT], list[tuple[OutputT, Usage]]]):
-    """Batches a runnable, with the usage of each entry; adds no traced run of its own."""
-
-    def __init__(self, runnable: Runnable[InputT, OutputT]) -> None:
-        self._runnable = runnable
+    step: Runnable[CheckState, CheckState]
+    counters: Sequence[UsageCounter]
 
     @override
     def invoke(
-        self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
-    ) -> list[tuple[OutputT, Usage]]:
-        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
-        done = self._runnable.batch(input, list(configs))
-        return [(each, counter.usage) for each, counter in zip(done, counters, strict=True)]
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[CheckState]:
+        return self.step.batch(input, self._configs(config))
 
     @override
     async def ainvoke(
-        self, input: list[InputT], config: RunnableConfig | None = None, **_: Any
-    ) -> list[tuple[OutputT, Usage]]:
-        configs, counters = zip(*(counted(config or {}) for _ in input), strict=True)
-        done = await self._runnable.abatch(input, list(configs))
-        return [(each, counter.usage) for each, counter in zip(done, counters, strict=True)]
+        self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
+    ) -> list[CheckState]:
+        return await self.step.abatch(input, self._configs(config))
+
+    def _configs(self, config: RunnableConfig | None) -> list[RunnableConfig]:
+        return [merge_configs(config, {"callbacks": [counter]}) for counter in self.counters]
 
 
-def supported_share(verdicts: Sequence[ClaimVerdict]) -> float | None:
+def supported_share(result: GroundednessResult | None) -> float | None:
     """Give the share of claims that are supported."""
-    labels = [v.verdict for v in verdicts]
-    if not labels or "unchecked" in labels:
-        return None
-    return labels.count("supported") / len(labels)
+    labels = [v.verdict for v in result.claims] if result else []
+    return None if "unchecked" in labels or not labels else labels.count("supported") / len(labels)
 
 
 def supported_words(result: GroundednessResult) -> str:
@@ -232,10 +211,8 @@ def supported_words(result: GroundednessResult) -> str:
 def unchecked_reason(verdicts: Sequence[ClaimVerdict]) -> str | None:
     """Say that claims could not be checked, if that is so."""
     reasons = [v.reason for v in verdicts if v.verdict == "unchecked"]
-    if not reasons:
-        return None
-    claims = format_count(len(verdicts), "claim")
-    return f"{len(reasons)} of {claims} could not be checked: {reasons[0]}"
+    of = format_count(len(verdicts), "claim")
+    return f"{len(reasons)} of {of} could not be checked: {reasons[0]}" if reasons else None
 
 
 def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
@@ -244,15 +221,14 @@ def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
 
 
 def _placed(
-    task: VerificationTask, group: ClaimGroup, reply: Any, documents: Sequence[Document]
-) -> Iterable[ClaimVerdict]:
-    """Match verdicts to claims, and map their citations to all documents."""
-    for verdict in reconcile(task, replies_of(ClaimVerdict, reply, source="verifier")):
-        citations = tuple(
-            Citation.from_document(documents, group.documents[c.document], c.start, c.end)
-            for c in verdict.citations
-        )
-        yield verdict.model_copy(update={"citations": citations})
+    verdict: ClaimVerdict, group: ClaimGroup, documents: Sequence[Document]
+) -> ClaimVerdict:
+    """Map the citations of a verdict to all documents."""
+    citations = tuple(
+        Citation.from_document(documents, group.documents[c.document], c.start, c.end)
+        for c in verdict.citations
+    )
+    return verdict.model_copy(update={"citations": citations})
 
 
 def _not_supported(claim: Claim) -> ClaimVerdict:
@@ -299,7 +275,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         )
         [result] = yield from self._judge_all([source])
         labels = [v.verdict for v in result.claims]
-        counts = ", ".join(f"{labels.count(label)} {label}" for label in dict.fromkeys(labels))
+        counts = ", ".join(f"{number} {label}" for label, number in Counter(labels).items())
         scores = {"supported": 1, "contradicted": 0, "unverifiable": 0}
         return self._row_score(
             result.trust_score,
@@ -344,49 +320,45 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 
 
+def joined(precision: float | None, recall: float | None, beta: float = 1.0) -> float | None:
+    """Join precision and recall; `None` if neither text makes a claim.
+
+    An answer without claims repeats nothing of the reference, and claims where the reference has
+    none are not supported by it: the missing half counts as 0.
+    """
+    if precision is None and recall is None:
+        return None
+    return f_beta(precision or 0.0, recall or 0.0, beta)
+
+
 class _Comparison(NamedTuple):
     """The claims of the answer against the reference, and the other way round."""
 
     answer: GroundednessResult | None
     reference: GroundednessResult | None
+    precision: float | None
+    recall: float | None
+    f1: float | None
 
     @property
     def verdicts(self) -> tuple[ClaimVerdict, ...]:
-        return tuple(v for side in self if side is not None for v in side.claims)
-
-    @property
-    def precision(self) -> float | None:
-        return None if self.answer is None else supported_share(self.answer.claims)
-
-    @property
-    def recall(self) -> float | None:
-        return None if self.reference is None else supported_share(self.reference.claims)
-
-    def f_score(self, beta: float) -> float | None:
-        """Join both directions; `None` if neither text makes a claim.
-
-        An answer without claims repeats nothing of the reference, and claims where the reference
-        has none are not supported by it: the missing half counts as 0.
-        """
-        if self.precision is None and self.recall is None:
-            return None
-        return f_beta(self.precision or 0.0, self.recall or 0.0, beta)
+        return tuple(v for side in (self.answer, self.reference) if side for v in side.claims)
 
     def details(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {"precision": self.precision, "recall": self.recall}
-        if self.answer is not None:
-            parts["claims"] = plain_verdicts(self.answer.claims)
-        if self.reference is not None:
-            parts["reference_claims"] = plain_verdicts(self.reference.claims)
-        return parts
+        claims = {"claims": self.answer, "reference_claims": self.reference}
+        return {
+            "precision": self.precision,
+            "recall": self.recall,
+            **{name: plain_verdicts(side.claims) for name, side in claims.items() if side},
+        }
 
     def comment(self) -> str:
-        parts = []
-        if self.answer is not None:
-            parts.append(f"the reference supports {supported_words(self.answer)} of the answer")
-        if self.reference is not None:
-            parts.append(f"the answer supports {supported_words(self.reference)} of the reference")
-        return "; ".join(parts)
+        sides = (("reference", self.answer, "answer"), ("answer", self.reference, "reference"))
+        return "; ".join(
+            f"the {by} supports {supported_words(side)} of the {of}"
+            for by, side, of in sides
+            if side is not None
+        )
 
 
 class _ComparingEvaluator(ClaimEvaluator):
@@ -407,7 +379,9 @@ class _ComparingEvaluator(ClaimEvaluator):
             for text, other in pairs
         ]
         results = yield from self._judge_all(sources)
-        return _Comparison(results[0] if answer else None, results[-1] if reference else None)
+        sides = results[0] if answer else None, results[-1] if reference else None
+        precision, recall = map(supported_share, sides)
+        return _Comparison(*sides, precision, recall, joined(precision, recall, self.beta))
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
@@ -442,12 +416,11 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
         compared = yield from self._compare(
             row, answer=self.mode != "recall", reference=self.mode != "precision"
         )
-        scores = {
-            "f1": (compared.f_score(self.beta), f"{_ANSWER}, and {_REFERENCE}"),
+        score, nothing = {
+            "f1": (compared.f1, f"{_ANSWER}, and {_REFERENCE}"),
             "precision": (compared.precision, _ANSWER),
             "recall": (compared.recall, _REFERENCE),
-        }
-        score, nothing = scores[self.mode]
+        }[self.mode]
         return self._row_score(
             score,
             compared.verdicts,
@@ -494,14 +467,13 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         compared = yield from self._compare(row)
         details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
-        score = compared.f_score(self.beta)
+        score = compared.f1
         if score is not None and not unchecked_reason(compared.verdicts):
             similarity = 0.0
             details["factual"] = score
             if self.embeddings is not None and self.weights[1]:
-                similarity = yield from cosine_of(
-                    self.embeddings, row.answer or "", row.reference or ""
-                )
+                texts = row.answer or "", row.reference or ""
+                similarity = yield from cosine_of(self.embeddings, *texts)
                 details["similarity"] = similarity
             score = (self.weights[0] * score + self.weights[1] * similarity) / sum(self.weights)
         return self._row_score(
@@ -562,7 +534,7 @@ class ContextRecallEvaluator(ClaimEvaluator):
         )
         [result] = yield from self._judge_all([source])
         return self._row_score(
-            supported_share(result.claims),
+            supported_share(result),
             result.claims,
             nothing="the reference makes no claim that could be checked",
             comment=f"the documents support {supported_words(result)} of the reference",
@@ -603,22 +575,16 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
         text = (row.reference if judged_by == "reference" else row.answer) or ""
         if not text.strip():
             return self._skipped("the row has neither a reference nor an answer")
-        documents = row.documents or ()
+        source = CheckInput(question=row.question, answer=text, documents=row.documents or ())
         claims = yield from self._claims_of(text, row.question)
         if not claims:
             return self._skipped(f"the {judged_by} makes no claim that could be checked")
-        found = yield from self._judge_against(
-            [ClaimGroup(claims, (place,)) for place in range(len(documents))],
-            documents,
-            question=row.question,
-            answer=text,
-        )
-        merged = [merge_verdicts(verdicts) for verdicts in zip(*found, strict=True)]
-        source = CheckInput(question=row.question, answer=text, documents=documents)
-        nothing = "no document was retrieved"
-        result = self._result(
-            source, merged or (ClaimVerdict.unchecked(claim, nothing) for claim in claims)
-        )
+        alone = [ClaimGroup(claims, (place,)) for place in range(len(source.documents))]
+        found = yield from self._judge_against(alone, source)
+        verdicts = list(map(merge_verdicts, zip(*found, strict=True)))
+        if not found:
+            verdicts = [ClaimVerdict.unchecked(c, "no document was retrieved") for c in claims]
+        result = self._result(source, verdicts)
         relevant = list(map(_relevance, found))
         supported = [[v.claim.text for v in each if v.verdict == "supported"] for each in found]
         details = {"judged_by": judged_by, "relevant": relevant, "supported": supported}

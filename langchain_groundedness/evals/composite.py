@@ -86,15 +86,14 @@ class CompositeScore(CheckedOptions):
         least = self.minimums
         below = [n for n, score in known.items() if score is not None and score < least.get(n, 0.0)]
         details = {"dimensions": known, "below_minimum": below, "meets_minimums": not below}
-        counts = {name for name, weight in self.weights.items() if weight} | set(least)
+        counts = {n for n, weight in self.weights.items() if weight or n in least}
         missing = [name for name, score in known.items() if score is None and name in counts]
         wrong = [n for n, score in known.items() if score is not None and not 0.0 <= score <= 1.0]
-        if missing or wrong:
-            reasons = [f"no score for {', '.join(missing)}"] if missing else []
-            reasons += [f"not in 0 .. 1: {', '.join(wrong)}"] if wrong else []
-            return RowScore(
-                key=self.key, status="failed", reason="; ".join(reasons), details=details
-            )
+        reasons = [f"no score for {', '.join(missing)}"] if missing else []
+        reasons += [f"not in 0 .. 1: {', '.join(wrong)}"] if wrong else []
+        if reasons:
+            why = "; ".join(reasons)
+            return RowScore(key=self.key, status="failed", reason=why, details=details)
         total = math.fsum(self.weights.values())
         weighted = math.fsum(w * (known[name] or 0.0) for name, w in self.weights.items())
         comments = [f"weights divided by their sum, {total:g}"] if self.normalised else []

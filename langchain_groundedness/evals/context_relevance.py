@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
@@ -22,11 +22,11 @@ from langchain_groundedness.evals.prompts import (
     RelevantSentences,
     numbered,
 )
+from langchain_groundedness.evals.text_metrics import cosines
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.inputs.formats import has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -35,6 +35,9 @@ from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.batched import NumberedEvidence
 
 __all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
+
+_Sentence = tuple[int, int, str]
+"""A sentence: index of its document, first character, text."""
 
 _RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
 
@@ -48,32 +51,28 @@ _ONLY_NUMBERS = re.compile(
 
 _QUOTED = re.compile(r"[-*\s]*\[?(?:(\d{1,6})[\])]?[.:]? )?[\"'\u201c]?(.+?)[\"'\u201d]?")
 
-DEFAULT_EXAMPLES: tuple[dict[str, Any], ...] = (
+DEFAULT_EXAMPLES: tuple[dict[str, Any], ...] = tuple(
     {
-        "inputs": {
-            "questions": "What is the capital of Germany?",
-            "contexts": ["Berlin is the capital of Germany. Berlin and was founded in 1244."],
-        },
-        "outputs": {"relevant_statements": ["Berlin is the capital of Germany."]},
-    },
-    {
-        "inputs": {
-            "questions": "What is the capital of France?",
-            "contexts": [
+        "inputs": {"questions": f"What is the capital of {country}?", "contexts": contexts},
+        "outputs": {"relevant_statements": relevant},
+    }
+    for country, contexts, relevant in (
+        (
+            "Germany",
+            ["Berlin is the capital of Germany. Berlin and was founded in 1244."],
+            ["Berlin is the capital of Germany."],
+        ),
+        (
+            "France",
+            [
                 "Berlin is the capital of Germany and was founded in 1244.",
                 "Europe is a continent with 44 countries.",
                 "Madrid is the capital of Spain.",
             ],
-        },
-        "outputs": {"relevant_statements": []},
-    },
-    {
-        "inputs": {
-            "questions": "What is the capital of Italy?",
-            "contexts": ["Rome is the capital of Italy."],
-        },
-        "outputs": {"relevant_statements": ["Rome is the capital of Italy."]},
-    },
+            [],
+        ),
+        ("Italy", ["Rome is the capital of Italy."], ["Rome is the capital of Italy."]),
+    )
 )
 """Shown to the model unless `examples=` says otherwise: one context that helps beside a sentence
 that does not, several that do not, and one that does."""
@@ -147,14 +146,14 @@ class ContextRelevanceEvaluator(Evaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         documents, question = row.documents or (), row.question or ""
         if not has_text(documents):
-            found: list[_Span] = []
+            found: list[_Sentence] = []
         elif self.model is not None:
             found = yield from self._by_model(question, documents)
         else:
             found = yield from self._by_score(question, documents)
         statements: list[list[str]] = [[] for _ in documents]
-        for sentence in sorted(set(found)):
-            statements[sentence.document].append(sentence.text(documents))
+        for document, _, text in sorted(set(found)):
+            statements[document].append(text)
         scores = [1 if texts else 0 for texts in statements]
         details = {
             "relevant_statements": [text for texts in statements for text in texts],
@@ -165,11 +164,20 @@ class ContextRelevanceEvaluator(Evaluator):
         score = sum(scores) / len(scores) if scores else 0.0
         return self._scored(score, comment=comment, details=details)
 
-    def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
+    def _by_model(self, question: str, documents: Sequence[Document]) -> Flow[list[_Sentence]]:
         pack = RunnableLambda(self._batches, name="number_sentences")
         batches: list[NumberedEvidence] = yield ModelCall(pack, documents)
         asking: dict[str, Runnable[Any, RelevantSentences]] = {
-            str(place): self._sentence_chooser(batch) for place, batch in enumerate(batches)
+            str(place): StructuredModel[RelevantSentences](
+                model=self.model,
+                prompt=self._prompt.partial(evidence=batch.shown),
+                reply_schema=RelevantSentences,
+                name="find_relevant_sentences",
+                timeout=self.model_timeout,
+                from_text=_read_text,
+                why_unusable=partial(_why_unreadable, batch),
+            )
+            for place, batch in enumerate(batches)
         }
         values = {"question": fence("question", question), "examples": self._example_messages()}
         replies: dict[str, RelevantSentences] = yield ModelCall(RunnableParallel(asking), values)
@@ -179,32 +187,26 @@ class ContextRelevanceEvaluator(Evaluator):
             for sentence in _chosen_sentences(batch, reply)
         ]
 
-    def _sentence_chooser(self, batch: NumberedEvidence) -> Runnable[Any, RelevantSentences]:
-        return StructuredModel[RelevantSentences](
-            model=self.model,
-            prompt=self._prompt.partial(evidence=batch.shown),
-            reply_schema=RelevantSentences,
-            name="find_relevant_sentences",
-            timeout=self.model_timeout,
-            from_text=_read_text,
-            why_unusable=partial(_why_unreadable, batch),
-        )
-
-    def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list["_Span"]]:
-        number = RunnableLambda(_spans_by_context, name="number_sentences")
-        by_context: list[list[_Span]] = yield ModelCall(number, documents)
-        spans = [span for own in by_context for span in own]
-        if not spans:
+    def _by_score(self, question: str, documents: Sequence[Document]) -> Flow[list[_Sentence]]:
+        number = RunnableLambda(_by_context, name="number_sentences")
+        by_context: list[list[_Sentence]] = yield ModelCall(number, documents)
+        texts = list(dict.fromkeys(text for own in by_context for *_, text in own))
+        if not texts:
             return []
-        texts = [span.text(documents) for span in spans]
-        scores = yield from similarities(question, texts, self.embeddings or self.cross_encoder)
-        known = dict(zip(spans, scores, strict=True))
-        return [span for own in by_context for span in _above(own, known, self._threshold)]
+        scores = yield from similarities(question, texts, self._measure)
+        known = dict(zip(texts, scores, strict=True))
+        return [each for own in by_context for each in _above(own, known, self._threshold)]
+
+    @property
+    def _measure(self) -> Embeddings | BaseCrossEncoder | None:
+        """What measures instead of the embedded verifier."""
+        return self.embeddings or self.cross_encoder
 
     @property
     def _threshold(self) -> float:
-        own = self.embeddings is None and self.cross_encoder is None
-        return self.threshold if self.threshold is not None else 0.2 if own else 0.5
+        if self.threshold is not None:
+            return self.threshold
+        return 0.2 if self._measure is None else 0.5
 
     def _batches(self, documents: Sequence[Document]) -> list[NumberedEvidence]:
         packer = EvidencePacker(max_tokens=self.max_tokens)
@@ -225,37 +227,27 @@ class ContextRelevanceEvaluator(Evaluator):
         if self.model is not None:
             shown = "\n".join(message.text for message in self._example_messages())
             return {"prompt": self._prompt, "examples": re.sub(r"<.*?>", "", shown)}
-        own = self.embeddings is None and self.cross_encoder is None
-        embedded = {"verifier": EmbeddedVerifier(), "encoder": encoder_checksum()} if own else {}
+        if self._measure is not None:
+            return {"threshold": self._threshold}
+        embedded = {"verifier": EmbeddedVerifier(), "encoder": encoder_checksum()}
         return {"threshold": self._threshold, **embedded}
 
 
-class _Span(NamedTuple):
-    document: int
-    start: int
-    end: int
-
-    def text(self, documents: Sequence[Document]) -> str:
-        return documents[self.document].page_content[self.start : self.end]
-
-
-def _spans_by_context(documents: Sequence[Document]) -> list[list[_Span]]:
+def _by_context(documents: Sequence[Document]) -> list[list[_Sentence]]:
     """Give the sentences of each context, and last, if they are several, the context as a whole."""
-    found: list[list[_Span]] = [[] for _ in documents]
-    for each in numbered([document.page_content for document in documents]).sentences:
-        found[each.document].append(_Span(each.document, each.start, each.end))
-    for place, spans in enumerate(found):
-        if len(spans) > 1:
-            spans.append(_Span(place, 0, len(documents[place].page_content)))
-    return found
+    texts = [document.page_content for document in documents]
+    found: list[list[_Sentence]] = [[] for _ in texts]
+    for each in numbered(texts).sentences:
+        found[each.document].append((each.document, each.start, each.text))
+    return [own + [(n, 0, texts[n])] * (len(own) > 1) for n, own in enumerate(found)]
 
 
-def _above(spans: Sequence[_Span], scores: Mapping[_Span, float], least: float) -> list[_Span]:
+def _above(own: Sequence[_Sentence], scores: Mapping[str, float], least: float) -> list[_Sentence]:
     """Return the sentences above the threshold; else the closest one of a context above it."""
-    sentences = spans[:-1] or spans
-    close = [sentence for sentence in sentences if scores[sentence] >= least]
-    if not close and spans and scores[spans[-1]] >= least:
-        close = [max(sentences, key=lambda sentence: scores[sentence])]
+    sentences = own[:-1] or own
+    close = [each for each in sentences if scores[each[-1]] >= least]
+    if not close and own and scores[own[-1][-1]] >= least:
+        close = [max(sentences, key=lambda each: scores[each[-1]])]
     return close
 
 
@@ -274,7 +266,7 @@ def _why_unreadable(batch: NumberedEvidence, reply: RelevantSentences) -> str | 
     return None
 
 
-def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Span]:
+def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list[_Sentence]:
     lines = (_numbers(batch, line) for line in reply.lines if line.strip())
     numbers = {number for line in lines for number in line or ()}
     known = sorted(n for n in numbers if 1 <= n <= len(batch.sentences))
@@ -282,7 +274,7 @@ def _chosen_sentences(batch: NumberedEvidence, reply: RelevantSentences) -> list
         msg = "the model chose only sentences that it was not shown"
         raise RowFailedError(msg)
     chosen = (batch.sentences[number - 1] for number in known)
-    return [_Span(s.document, s.start, s.end) for s in chosen]
+    return [(each.document, each.start, each.text) for each in chosen]
 
 
 def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
@@ -295,7 +287,9 @@ def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
         return None
     named = int(said[1]) if said[1] else None
     for number, sentence in enumerate(batch.sentences, 1):
-        if named in (None, number) and _is_quote(said[2], fold_space(sentence.text)):
+        text = fold_space(sentence.text)
+        is_quoted = said[2] in text and 2 * len(said[2]) > len(text)  # all of it, or most
+        if named in (None, number) and is_quoted:
             return [number]
     return None
 
@@ -305,37 +299,26 @@ def _counted(found: re.Match[str]) -> Iterable[int]:
     return range(first, last + 1) if 0 <= last - first <= _LONGEST_RANGE else (first, last)
 
 
-def _is_quote(text: str, sentence: str) -> bool:
-    """Tell whether a text is a sentence, or most of it."""
-    return text in sentence and 2 * len(text) > len(sentence)
-
-
 def similarities(
     question: str, texts: Sequence[str], measure: Embeddings | BaseCrossEncoder | None
 ) -> Flow[list[float]]:
     """Measure how close texts are to a question."""
     if isinstance(measure, Embeddings):
-        vectors = yield embedding_of_documents(measure, [question, *texts])
-        rows = unit_rows(vectors, texts=len(texts) + 1)
-        scores: list[float] = (rows[1:] @ rows[0]).tolist()
-    elif measure is not None:
-        score = RunnableLambda(measure.score, name="score_sentences")
-        scores = yield ModelCall(score, [(question, text) for text in texts])
-    else:
-        return (yield from _embedded_similarities(question, texts))
-    if len(scores) != len(texts) or any(map(math.isnan, scores)):
-        msg = "a sentence or the question has no usable embedding or score"
+        of = "a sentence or of the question"
+        return (yield from cosines(measure, question, texts, of=of))
+    if measure is None:
+        asked = (Claim(id="question", text=question),)
+        tasks = [VerificationTask(claims=asked, documents=(Document(text),)) for text in texts]
+        replies: list[list[ClaimVerdict]] = yield ModelCall(EmbeddedVerifier().map(), tasks)
+        scores = []
+        for [verdict] in replies:
+            if verdict.support_probability is None:
+                raise RowFailedError(verdict.reason or "the question has no word to look for")
+            scores.append(verdict.support_probability)
+        return scores
+    score = RunnableLambda(measure.score, name="score_sentences")
+    found: Sequence[float] = yield ModelCall(score, [(question, text) for text in texts])
+    if len(found) != len(texts) or any(map(math.isnan, found)):
+        msg = "a sentence has no usable score"
         raise RowFailedError(msg)
-    return [float(score) for score in scores]
-
-
-def _embedded_similarities(question: str, texts: Sequence[str]) -> Flow[list[float]]:
-    asked = Claim(id="question", text=question)
-    tasks = [VerificationTask(claims=(asked,), documents=(Document(text),)) for text in texts]
-    replies: list[list[ClaimVerdict]] = yield ModelCall(EmbeddedVerifier().map(), tasks)
-    scores = []
-    for [verdict] in replies:
-        if verdict.support_probability is None:
-            raise RowFailedError(verdict.reason or "the question has no word to look for")
-        scores.append(verdict.support_probability)
-    return scores
+    return list(map(float, found))

@@ -4,14 +4,15 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ContextThreadPoolExecutor
+from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs
 from pydantic import Field
 from typing_extensions import override
 
@@ -36,18 +37,10 @@ from langchain_groundedness.exceptions import (
     MissingDependencyError,
     cause,
 )
-from langchain_groundedness.llm.usage import UsageCounter, counted
+from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.types import FrozenModel, Usage
 
-__all__ = [
-    "EvaluationResult",
-    "Evaluator",
-    "Flow",
-    "ModelCall",
-    "RowFailedError",
-    "guarded",
-    "listed_ids",
-]
+__all__ = ["EvaluationResult", "Evaluator", "Flow", "ModelCall", "RowFailedError"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -364,62 +357,51 @@ def guarded(
     schedule: _Schedule | None = None,
 ) -> Flow[ResultT]:
     """Run the flow of a row, and record its usage; an error becomes a result."""
-    counters: list[UsageCounter] = []
+    counter = UsageCounter()
+    resume: Callable[[], ModelCall] = partial(next, flow)
     try:
-        found = yield from _metered(flow, counters, schedule)
+        while True:
+            call = resume()
+            try:
+                reply = yield ModelCall(_MeteredCall(call, counter, schedule), call.input)
+            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
+                resume = partial(flow.throw, exc)
+            else:
+                resume = partial(flow.send, reply)
+    except StopIteration as end:
+        found: ResultT = end.value
     except (ConfigurationError, MissingDependencyError):
         raise  # a broken installation fails every row, so the caller must see it
     except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
         found = failed(exc, str(exc) if isinstance(exc, GroundednessError) else cause(exc))
-    usage = add_usage(*(counter.usage for counter in counters))
-    return found.model_copy(update={"usage": usage})
+    return found.model_copy(update={"usage": counter.usage})
 
 
-def _metered(
-    flow: Flow[ResultT], counters: list[UsageCounter], schedule: _Schedule | None
-) -> Flow[ResultT]:
-    """Record the usage of a flow's calls, and make them on a schedule."""
-    try:
-        call = next(flow)
-        while True:
-            try:
-                reply = yield ModelCall(_MeteredCall(call, counters, schedule), call.input)
-            except Exception as exc:  # noqa: BLE001  (the flow decides what it means)
-                call = flow.throw(exc)
-            else:
-                call = flow.send(reply)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # untyped
-
-
+@dataclass
 class _MeteredCall(Runnable[Any, Any]):
     """A call whose usage is recorded; its timeout starts when the schedule admits it."""
 
-    def __init__(
-        self, call: ModelCall, counters: list[UsageCounter], schedule: _Schedule | None
-    ) -> None:
-        self._call = call
-        self._counters = counters
-        self._schedule = schedule
+    call: ModelCall
+    counter: UsageCounter
+    schedule: _Schedule | None
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        timed = partial(call_with_timeout, self._call.seconds, self._bound("invoke", config))
-        return timed() if self._schedule is None else self._schedule.executor.submit(timed).result()
+        timed = partial(call_with_timeout, self.call.seconds, self._bound("invoke", config))
+        return timed() if self.schedule is None else self.schedule.executor.submit(timed).result()
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        async with nullcontext() if self._schedule is None else self._schedule.semaphore:
-            if self._schedule is not None and self._schedule.is_over:
+        async with nullcontext() if self.schedule is None else self.schedule.semaphore:
+            if self.schedule is not None and self.schedule.is_over:
                 raise asyncio.CancelledError  # another row has ended the run
-            return await acall_with_timeout(self._call.seconds, self._bound("ainvoke", config))
+            return await acall_with_timeout(self.call.seconds, self._bound("ainvoke", config))
 
     def _bound(self, method: str, config: RunnableConfig | None) -> Callable[[], Any]:
-        config, counter = counted(config or {})
-        self._counters.append(counter)
-        if self._schedule is not None:
-            config["max_concurrency"] = self._schedule.calls
-        return self._call.bound(method, config)
+        config = merge_configs(config, {"callbacks": [self.counter]})
+        if self.schedule is not None:
+            config["max_concurrency"] = self.schedule.calls
+        return self.call.bound(method, config)
 
 
 def listed_ids(ids: Sequence[str]) -> str:
@@ -433,8 +415,7 @@ def _feedback(score: RowScore) -> dict[str, Any]:
     return {"key": score.key, "score": score.score, "comment": comment, "metadata": metadata}
 
 
-@contextmanager
-def _without_local_tracing() -> Iterator[None]:
+def _without_local_tracing() -> AbstractContextManager[Any]:
     """Disable tracing where LangSmith's upload is disabled.
 
     With `evaluate(..., upload_results=False)`, LangSmith keeps its own runs local, but
@@ -443,11 +424,7 @@ def _without_local_tracing() -> Iterator[None]:
     from langsmith.run_helpers import tracing_context  # noqa: PLC0415  (slow to import)
     from langsmith.utils import tracing_is_enabled  # noqa: PLC0415  (slow to import)
 
-    if tracing_is_enabled() != "local":
-        yield
-        return
-    with tracing_context(enabled=False):
-        yield
+    return tracing_context(enabled=False) if tracing_is_enabled() == "local" else nullcontext()
 
 
 def _note(rows: Sequence[RowScore]) -> str:
@@ -458,9 +435,8 @@ def _note(rows: Sequence[RowScore]) -> str:
             [(common, _)] = reasons.most_common(1)
             most = "" if len(reasons) == 1 else ", most often"
             parts.append(f"{reasons.total()} {status}{most}: {common}")
-    if not parts:
-        return ""
-    return f"of {format_count(len(rows))}, the score excludes: {'; '.join(parts)}"
+    of = format_count(len(rows))
+    return f"of {of}, the score excludes: {'; '.join(parts)}" if parts else ""
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

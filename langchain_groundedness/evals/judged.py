@@ -3,37 +3,24 @@
 import math
 from abc import ABC
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness.evals import prompts
 from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
-from langchain_groundedness.evals.prompts import (
-    ANSWER_QUALITY_PROMPT,
-    ANSWER_RELEVANCY_PROMPT,
-    RUBRIC_PROMPT,
-    AnsweredQuestions,
-    QualityScores,
-    RubricScore,
-)
+from langchain_groundedness.evals.text_metrics import cosines
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
 from langchain_groundedness.llm.structured import StructuredModel
 
-__all__ = [
-    "QUALITY_DIMENSIONS",
-    "AnswerQualityEvaluator",
-    "AnswerRelevancyEvaluator",
-    "RubricEvaluator",
-]
+__all__ = ["AnswerQualityEvaluator", "AnswerRelevancyEvaluator", "RubricEvaluator"]
 
 QUALITY_DIMENSIONS = ("relevance", "correctness", "completeness")
 """What an answer is judged by, each from 0 to 1."""
@@ -46,8 +33,8 @@ class _JudgingEvaluator(Evaluator, ABC):
     """Base of evaluators that ask a chat model once per row."""
 
     default_prompt: ClassVar[BaseChatPromptTemplate]
-    prompt_variables: ClassVar[tuple[frozenset[str], frozenset[str]]]
-    """Those that a prompt must have, and those that it may have."""
+    required_variables: ClassVar[frozenset[str]]
+    """Those that a prompt must have; it may have the others of the default."""
 
     model: ChatModel
     """A chat model, or its name as `provider:name`; better not the one that wrote the answers."""
@@ -56,8 +43,8 @@ class _JudgingEvaluator(Evaluator, ABC):
 
     @model_validator(mode="after")
     def _usable_prompt(self) -> Self:
-        required, optional = self.prompt_variables
-        check_prompt(self._prompt, required=required, optional=optional)
+        known = set(self.default_prompt.input_variables)
+        check_prompt(self._prompt, required=self.required_variables, optional=known)
         return self
 
     def _ask(
@@ -109,8 +96,8 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
     """
 
     needs = ("question", "answer")
-    default_prompt = ANSWER_QUALITY_PROMPT
-    prompt_variables = frozenset({"question", "answer"}), frozenset({"evidence", "reference"})
+    default_prompt = prompts.ANSWER_QUALITY_PROMPT
+    required_variables = frozenset({"question", "answer"})
 
     key: str = Field(default="answer_quality", min_length=1)
     max_tokens: int = Field(default=100_000, ge=1)
@@ -121,14 +108,16 @@ class AnswerQualityEvaluator(_JudgingEvaluator):
         parts = _row_parts(row, max_tokens=self.max_tokens)
         if not parts["evidence"] and not parts["reference"]:
             return self._skipped("the row has no documents or reference to judge correctness by")
-        reply = yield from self._ask("judge_answer_quality", QualityScores, parts, _out_of_range)
+        reply = yield from self._ask(
+            "judge_answer_quality", prompts.QualityScores, parts, _out_of_range
+        )
         scores = {name: getattr(reply, name) for name in QUALITY_DIMENSIONS}
         comment = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         mean = math.fsum(scores.values()) / len(scores)
         return self._scored(mean, comment=comment, details={**scores, "reasoning": reply.reasoning})
 
 
-def _out_of_range(reply: QualityScores) -> str | None:
+def _out_of_range(reply: prompts.QualityScores) -> str | None:
     names = [name for name in QUALITY_DIMENSIONS if not 0.0 <= getattr(reply, name) <= 1.0]
     return f"{names[0]} is not from 0 to 1" if names else None
 
@@ -155,8 +144,8 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
     """
 
     needs = ("question", "answer")
-    default_prompt = ANSWER_RELEVANCY_PROMPT
-    prompt_variables = frozenset({"answer"}), frozenset({"count"})
+    default_prompt = prompts.ANSWER_RELEVANCY_PROMPT
+    required_variables = frozenset({"answer"})
 
     key: str = Field(default="answer_relevancy", min_length=1)
     embeddings: Embeddings
@@ -172,7 +161,7 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
         if answer.strip():
             values = {"count": str(self.questions), "answer": fence("answer", answer)}
             reply = yield from self._ask(
-                "generate_questions", AnsweredQuestions, values, _asks_nothing
+                "generate_questions", prompts.AnsweredQuestions, values, _asks_nothing
             )
             commits, generated = reply.commits, _questions(reply)[: self.questions]
         details: dict[str, Any] = {
@@ -184,24 +173,19 @@ class AnswerRelevancyEvaluator(_JudgingEvaluator):
             if self.noncommittal == "skip":
                 return self._skipped("the answer is noncommittal", details=details)
             return self._scored(0.0, comment="the answer is noncommittal", details=details)
-        texts = [row.question or "", *generated]
-        vectors = yield embedding_of_documents(self.embeddings, texts)
-        rows = unit_rows(vectors, texts=len(texts))
-        if np.isnan(rows).any():
-            msg = "the embedding of a question is zero or not a number"
-            raise RowFailedError(msg)
-        # Rounding errors may exceed 1.
-        details["similarities"] = [max(-1.0, min(1.0, c)) for c in (rows[1:] @ rows[0]).tolist()]
-        mean = math.fsum(max(0.0, c) for c in details["similarities"]) / len(generated)
+        asked = row.question or ""
+        found = yield from cosines(self.embeddings, asked, generated, of="a question")
+        details["similarities"] = found
+        mean = math.fsum(max(0.0, c) for c in found) / len(generated)
         comment = f"mean similarity of {len(generated)} generated questions"
         return self._scored(mean, comment=comment, details=details)
 
 
-def _asks_nothing(reply: AnsweredQuestions) -> str | None:
+def _asks_nothing(reply: prompts.AnsweredQuestions) -> str | None:
     return "it contains no question" if reply.commits and not _questions(reply) else None
 
 
-def _questions(reply: AnsweredQuestions) -> list[str]:
+def _questions(reply: prompts.AnsweredQuestions) -> list[str]:
     return [question.strip() for question in reply.questions if question.strip()]
 
 
@@ -225,29 +209,18 @@ class RubricEvaluator(_JudgingEvaluator):
     """
 
     needs = ("answer",)
-    default_prompt = RUBRIC_PROMPT
-    prompt_variables = (
-        frozenset({"rubric", "answer"}),
-        frozenset({"evidence", "reference", "question"}),
-    )
+    default_prompt = prompts.RUBRIC_PROMPT
+    required_variables = frozenset({"rubric", "answer"})
 
     key: str = Field(default="rubric", min_length=1)
-    rubric: dict[int, str]
+    rubric: dict[int, Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]] = (
+        Field(min_length=2)
+    )
     """What each level means; the texts go into the prompt unchanged, so they must be your own."""
     shows: tuple[Shown, ...] = ("question", "documents", "reference")
     """What the model sees beside the answer, where the row has it."""
     max_tokens: int = Field(default=100_000, ge=1)
     """Most tokens of documents; a row with more fails, since nothing is cut off."""
-
-    @model_validator(mode="after")
-    def _usable_rubric(self) -> Self:
-        if len(self.rubric) < 2:  # noqa: PLR2004  (one level grades nothing)
-            msg = f"rubric must describe at least 2 levels, got {len(self.rubric)}"
-            raise ValueError(msg)
-        if blank := sorted(level for level, text in self.rubric.items() if not text.strip()):
-            msg = f"rubric must say what each level means; blank are {blank}"
-            raise ValueError(msg)
-        return self
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
@@ -255,7 +228,7 @@ class RubricEvaluator(_JudgingEvaluator):
         seen = row.model_copy(update=dict.fromkeys(hidden))
         levels = (f"{level}: {fold_space(self.rubric[level])}" for level in sorted(self.rubric))
         parts = {"rubric": "\n".join(levels), **_row_parts(seen, max_tokens=self.max_tokens)}
-        reply = yield from self._ask("grade_by_rubric", RubricScore, parts, self._no_level)
+        reply = yield from self._ask("grade_by_rubric", prompts.RubricScore, parts, self._no_level)
         lowest, highest = min(self.rubric), max(self.rubric)
         return self._scored(
             (reply.score - lowest) / (highest - lowest),
@@ -263,7 +236,7 @@ class RubricEvaluator(_JudgingEvaluator):
             details={"level": reply.score, "reasoning": reply.reasoning},
         )
 
-    def _no_level(self, reply: RubricScore) -> str | None:
+    def _no_level(self, reply: prompts.RubricScore) -> str | None:
         return None if reply.score in self.rubric else "its score is not a level of the rubric"
 
 

@@ -31,13 +31,8 @@ __all__ = [
     "CONTEXT_RELEVANCE_PROMPT",
     "FEW_SHOT_VERIFICATION_PROMPT",
     "RUBRIC_PROMPT",
-    "AnsweredQuestions",
     "FaithfulnessExample",
-    "QualityScores",
     "RelevanceExample",
-    "RelevantSentences",
-    "RubricScore",
-    "numbered",
 ]
 
 
@@ -150,9 +145,7 @@ class _FaithfulnessOutputs(FrozenModel):
     def _of_one_length(self) -> Self:
         statements, scores = len(self.statements), len(self.statement_scores)
         if statements != scores:
-            msg = (
-                f"statements has {statements} entries and statement_scores {scores}: give one each"
-            )
+            msg = f"statements has {statements} entries and statement_scores {scores}"
             raise ValueError(msg)
         return self
 

@@ -17,13 +17,7 @@ from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.llm.embeddings import embedding_of_documents, unit_rows
 
-__all__ = [
-    "BleuEvaluator",
-    "ChrfEvaluator",
-    "RougeEvaluator",
-    "SemanticSimilarityEvaluator",
-    "cosine_of",
-]
+__all__ = ["BleuEvaluator", "ChrfEvaluator", "RougeEvaluator", "SemanticSimilarityEvaluator"]
 
 
 class _WordingEvaluator(Evaluator, ABC):
@@ -169,10 +163,18 @@ def cosine_of(embeddings: Embeddings, one: str, other: str) -> Flow[float]:
     """Give the cosine of the angle between the embeddings of two whole texts."""
     if not one.strip() or not other.strip():
         return 0.0
-    reply = yield embedding_of_documents(embeddings, [one, other])
-    first, second = unit_rows(reply, texts=2)
-    cosine = float(first @ second)
-    if np.isnan(cosine):
-        msg = "the embedding of the answer or of the reference is zero or not a number"
+    [cosine] = yield from cosines(embeddings, one, [other], of="the answer or of the reference")
+    return cosine
+
+
+def cosines(
+    embeddings: Embeddings, one: str, others: Sequence[str], *, of: str
+) -> Flow[list[float]]:
+    """Give the cosines of the angles between the embedding of a text and those of others."""
+    vectors = yield embedding_of_documents(embeddings, [one, *others])
+    rows = unit_rows(vectors, texts=1 + len(others))
+    if np.isnan(rows).any():
+        msg = f"the embedding of {of} is zero or not a number"
         raise RowFailedError(msg)
-    return min(1.0, max(-1.0, cosine))
+    # Rounding errors may exceed 1.
+    return [min(1.0, max(-1.0, cosine)) for cosine in (rows[1:] @ rows[0]).tolist()]

@@ -1,9 +1,11 @@
 """Summarizes an audit log: support rates, decisions, reviews and latency over time."""
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Annotated, ClassVar, get_args
 
 from pydantic import AwareDatetime, Field
@@ -22,6 +24,8 @@ _OTHERS = "(others)"
 _UNKNOWN = "(unknown)"
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _ACTIONS: tuple[Action, ...] = ("pass", "flag", "review", "block")
+_AGAINST = {"block": ("approve", "edit")} | dict.fromkeys(("pass", "flag"), ("edit", "reject"))
+"""Decisions of reviewers that overrule those of the policy."""
 _GROWTH = 1.02
 """Growth factor of the latency buckets, for an error of at most 1 %."""
 _SHORTEST = 1e-3
@@ -122,30 +126,30 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     """
     first: datetime | None = None
     last: datetime | None = None
-    total, days, models, classes = _Counts(), _Groups(), _Groups(), _Groups()
+    total = _Counts()
+    days: _Groups = {}
+    models: _Groups = {}
+    classes: _Groups = {}
     for record in records:
         if not isinstance(record, AuditRecord):
             kind = type(record).__name__
             msg = f"records must be AuditRecords, such as log.records() gives, got {kind}"
             raise ConfigurationError(msg)
-        first = record.time if first is None else min(first, record.time)
-        last = record.time if last is None else max(last, record.time)
-        model = record.versions.model or record.versions.verifier or _UNKNOWN
-        day = record.time.astimezone(UTC).date().isoformat()
-        for counts in (
-            total,
-            days.group(day),
-            models.group(model),
-            classes.group(record.query_class or _UNKNOWN),
+        first, last = min(first or record.time, record.time), max(last or record.time, record.time)
+        total.add(record)
+        for groups, name in (
+            (days, record.time.astimezone(UTC).date().isoformat()),
+            (models, record.versions.model or record.versions.verifier),
+            (classes, record.query_class),
         ):
-            counts.add(record)
+            _group(groups, name or _UNKNOWN).add(record)
     return AuditSummary(
         first=first,
         last=last,
         total=total.figures("all"),
-        days=tuple(sorted(days.figures(), key=lambda group: group.name)),
-        models=tuple(sorted(models.figures(), key=_frequent_first)),
-        query_classes=tuple(sorted(classes.figures(), key=_frequent_first)),
+        days=tuple(days[name].figures(name) for name in sorted(days)),
+        models=_frequent_first(models),
+        query_classes=_frequent_first(classes),
     )
 
 
@@ -158,7 +162,8 @@ class _Counts:
         self._decisions: Counter[Action] = Counter()
         self._reviews: Counter[str] = Counter()
         self._marks: Counter[tuple[VerdictLabel, bool]] = Counter()
-        self._check_ms = _LatencySketch()
+        self._check_ms: Counter[int] = Counter()
+        """Durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
 
     def add(self, record: AuditRecord) -> None:
         self._answers += 1
@@ -172,11 +177,12 @@ class _Counts:
             known = (found for found in record.claims if found.claim.id in marks)
             self._marks.update((found.verdict, marks[found.claim.id]) for found in known)
         if "check" in record.timings:
-            self._check_ms.add(record.timings["check"])
+            ms = record.timings["check"]
+            ms = ms if math.isfinite(ms) and ms > _SHORTEST else _SHORTEST
+            self._check_ms[math.ceil(math.log(ms, _GROWTH))] += 1
 
     def figures(self, name: str) -> GroupFigures:
         checked = sum(n for verdict, n in self._claims.items() if verdict != "unchecked")
-        times = {name: self._check_ms.percentile(share) for name, share in _PERCENTILES.items()}
         return GroupFigures(
             name=name,
             answers=self._answers,
@@ -188,59 +194,38 @@ class _Counts:
             rejected=self._reviews["reject"],
             waiting=self._waiting,
             marks={
-                verdict: (self._marks[verdict, True], self._marks[verdict, False])
+                verdict: marks
                 for verdict in get_args(VerdictLabel)
-                if self._marks[verdict, True] or self._marks[verdict, False]
+                if any(marks := (self._marks[verdict, True], self._marks[verdict, False]))
             },
             overruled=self._overruled,
-            check_ms={name: round(ms, 3) for name, ms in times.items() if ms is not None},
+            check_ms={n: self._percentile(share) for n, share in _PERCENTILES.items()}
+            if self._check_ms
+            else {},
         )
 
-
-class _Groups:
-    """Counts by group; beyond the limit, new groups are counted together."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, _Counts] = {}
-
-    def group(self, name: str) -> _Counts:
-        if name not in self._groups and len(self._groups) >= _MOST_GROUPS:
-            name = _OTHERS
-        return self._groups.setdefault(name, _Counts())
-
-    def figures(self) -> Iterator[GroupFigures]:
-        return (counts.figures(name) for name, counts in self._groups.items())
-
-
-class _LatencySketch:
-    """Counts durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
-
-    def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
-
-    def add(self, duration: float) -> None:
-        value = duration if math.isfinite(duration) and duration > _SHORTEST else _SHORTEST
-        self._buckets[math.ceil(math.log(value, _GROWTH))] += 1
-
-    def percentile(self, share: float) -> float | None:
+    def _percentile(self, share: float) -> float:
         """Return the duration at this quantile."""
-        wanted, seen = share * self._buckets.total(), 0
-        for place in sorted(self._buckets):
-            seen += self._buckets[place]
-            if seen >= wanted:
-                return 2 * _GROWTH**place / (_GROWTH + 1)
-        return None
+        buckets = sorted(self._check_ms)
+        seen = list(accumulate(self._check_ms[bucket] for bucket in buckets))
+        return round(2 * _GROWTH ** buckets[bisect_left(seen, share * seen[-1])] / (_GROWTH + 1), 3)
+
+
+_Groups = dict[str, _Counts]
+
+
+def _group(groups: _Groups, name: str) -> _Counts:
+    """Find the counts of a group; beyond the limit, new groups are counted together."""
+    is_other = name not in groups and len(groups) >= _MOST_GROUPS
+    return groups.setdefault(_OTHERS if is_other else name, _Counts())
+
+
+def _frequent_first(groups: _Groups) -> tuple[GroupFigures, ...]:
+    found = (counts.figures(name) for name, counts in groups.items())
+    return tuple(sorted(found, key=lambda group: (-group.answers, group.name)))
 
 
 def _is_overruled(record: AuditRecord) -> bool:
     """Tell whether a reviewer decided against the policy, which had not asked for a review."""
-    action = record.review.action
-    if record.review.status != "decided" or action is None:
-        return False
-    if record.decision.action == "block":
-        return action in ("approve", "edit")
-    return record.decision.action in ("pass", "flag") and action in ("edit", "reject")
-
-
-def _frequent_first(group: GroupFigures) -> tuple[int, str]:
-    return -group.answers, group.name
+    against = _AGAINST.get(record.decision.action, ())
+    return record.review.status == "decided" and record.review.action in against

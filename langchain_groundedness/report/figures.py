@@ -11,41 +11,13 @@ from langchain_groundedness.calibration import CalibrationSample, Reliability, S
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
+from langchain_groundedness.evals import statistics
 from langchain_groundedness.evals.display import format_count, format_number, run_title
-from langchain_groundedness.evals.statistics import (
-    Estimate,
-    LabelAgreement,
-    PairedComparison,
-    Slice,
-    compare_runs,
-    estimate_mean,
-    find_score,
-    run_agreement,
-    slice_scores,
-)
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
 
-__all__ = [
-    "ComparedMetric",
-    "GateResult",
-    "MetricFigures",
-    "RankedRow",
-    "RunComparison",
-    "SliceGroup",
-    "SlicedColumn",
-    "check_thresholds",
-    "compare",
-    "main_result",
-    "metrics_of",
-    "paired_rows",
-    "ranked_rows",
-    "reliability_of",
-    "slice_value",
-    "slices_of",
-    "verdicts_of",
-]
+__all__ = ["GateResult", "check_thresholds"]
 
 _MOST_VALUES = 50
 _MOST_RANKED = 5
@@ -58,13 +30,13 @@ class MetricFigures(NamedTuple):
 
     key: str
     scores: tuple[float, ...]
-    estimate: Estimate | None
+    estimate: statistics.Estimate | None
     """`None` if no row has a score."""
     failed: int
     skipped: int
     reasons: tuple[tuple[str, str, int], ...]
     """Status, reason and number of the rows without a score, the most frequent first."""
-    agreement: LabelAgreement | None
+    agreement: statistics.LabelAgreement | None
     """Agreement with human labels; `None` unless some labels say right and some wrong, and for
     scores outside 0 to 1."""
 
@@ -86,23 +58,21 @@ class MetricFigures(NamedTuple):
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:
     """Sum up each metric."""
-    found: dict[str, list[RowScore]] = {key: [] for key in run.header.evaluators}
-    for row in run.rows:
-        for score in row.scores:
-            found.setdefault(score.key, []).append(score)
-    return tuple(_metric_figures(run, key, scores) for key, scores in found.items())
+    keys = dict.fromkeys((*run.header.evaluators, *_keys(run)))
+    return tuple(_metric_figures(run, key) for key in keys)
 
 
-def _metric_figures(run: EvaluationRun, key: str, found: Sequence[RowScore]) -> MetricFigures:
+def _metric_figures(run: EvaluationRun, key: str) -> MetricFigures:
+    found = [score for row in run.rows if (score := statistics.find_score(row, key)) is not None]
     scores = tuple(each.score for each in found if each.score is not None)
     statuses = Counter(each.status for each in found)
     reasons = Counter((str(e.status), e.reason) for e in found if e.reason is not None)
     is_share = scores and min(scores) >= 0 and max(scores) <= 1
-    agreement = run_agreement(run, key) if is_share else None
+    agreement = statistics.run_agreement(run, key) if is_share else None
     return MetricFigures(
         key=key,
         scores=scores,
-        estimate=estimate_mean(scores),
+        estimate=statistics.estimate_mean(scores),
         failed=statuses["failed"],
         skipped=statuses["skipped"],
         reasons=tuple((*why, rows) for why, rows in reasons.most_common()),
@@ -134,21 +104,31 @@ class RankedRow(NamedTuple):
     place: int
     """In the run, from 1."""
     row: EvaluatedRow
-    verdict: AnswerVerdict | None
-    scores: Mapping[str, float]
-    """By key; only metrics that have a score."""
     changes: Mapping[str, float]
     """By key; empty without a baseline."""
+
+    @property
+    def result(self) -> GroundednessResult | None:
+        """The verdicts on its answer."""
+        return main_result(self.row)
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """By key; only metrics that have a score."""
+        return _scores(self.row)
 
 
 def ranked_rows(run: EvaluationRun, baseline: EvaluationRun | None = None) -> list[RankedRow]:
     """Find the worst rows or, beside a baseline, those whose scores changed most."""
-    changes = () if baseline is None else _changes(run, baseline).rows
-    rank = _change_size if changes else _badness
-    ranks = sorted((rank(row), n) for n, row in enumerate(changes or run.rows) if _scores(row))
-    least = (0.0, 0.0) if changes or not ranks else ranks[-1][0]
+    changes = [] if baseline is None else list(map(_scores, _changes(run, baseline).rows))
+    if changes:
+        ranks = sorted((_change_size(each), n) for n, each in enumerate(changes) if each)
+        least = (0.0, 0.0)
+    else:
+        ranks = sorted((_badness(row), n) for n, row in enumerate(run.rows) if _scores(row))
+        least = ranks[-1][0] if ranks else (0.0, 0.0)
     first = [n for found, n in ranks if found != least][:_MOST_RANKED]
-    return [_ranked(run, n, changes[n] if changes else None) for n in first]
+    return [RankedRow(n + 1, run.rows[n], changes[n] if changes else {}) for n in first]
 
 
 def _badness(row: EvaluatedRow) -> tuple[float, float]:
@@ -156,21 +136,14 @@ def _badness(row: EvaluatedRow) -> tuple[float, float]:
     result = main_result(row)
     claims = result.claims if result else ()
     scores = _scores(row).values()
-    mean = sum(scores) / len(scores) if scores else math.inf
+    mean = sum(scores) / len(scores)
     return -sum(found.verdict == "contradicted" for found in claims), mean
 
 
-def _change_size(changed: EvaluatedRow) -> tuple[float, float]:
+def _change_size(changes: Mapping[str, float]) -> tuple[float, float]:
     """Order rows by their largest change, those that have become worse first."""
-    by = max(_scores(changed).values(), key=abs, default=0.0)
+    by = max(changes.values(), key=abs)
     return -abs(by), by
-
-
-def _ranked(run: EvaluationRun, place: int, changed: EvaluatedRow | None) -> RankedRow:
-    row, result = run.rows[place], main_result(run.rows[place])
-    changes = {} if changed is None else _scores(changed)
-    verdict = None if result is None else result.verdict
-    return RankedRow(place + 1, row, verdict, _scores(row), changes)
 
 
 def _scores(row: EvaluatedRow) -> dict[str, float]:
@@ -178,16 +151,15 @@ def _scores(row: EvaluatedRow) -> dict[str, float]:
 
 
 def _changes(run: EvaluationRun, baseline: EvaluationRun) -> EvaluationRun:
-    """Put the change of each score in its place; rows without one are skipped."""
+    """Put the change of each score in its place."""
     before = {name: _scores(row) for name, row in paired_rows(run, baseline).items()}
 
     def changed(row: EvaluatedRow) -> EvaluatedRow:
         was, now = before.get(row.row.id, {}), _scores(row)
         changes = tuple(
-            RowScore(key=each.key, score=now[each.key] - was[each.key], status="scored")
-            if each.key in was and each.key in now
-            else RowScore(key=each.key, status="skipped", reason="not in both runs")
-            for each in row.scores
+            RowScore(key=key, score=score - was[key], status="scored")
+            for key, score in now.items()
+            if key in was
         )
         return row.model_copy(update={"scores": changes})
 
@@ -201,27 +173,22 @@ class SliceGroup(NamedTuple):
     is_value: bool
     """False for the rows without a value, and for the remaining rows."""
     rows: int
-    metrics: Mapping[str, Estimate]
+    metrics: Mapping[str, statistics.Estimate]
     """By key; only metrics that have scores."""
-    changes: Mapping[str, Estimate]
+    changes: Mapping[str, statistics.Estimate]
     """By key: the mean change since the baseline, over the rows in both."""
-
-
-class SlicedColumn(NamedTuple):
-    """A run split by one column of its data set."""
-
-    column: str
-    groups: tuple[SliceGroup, ...]
-    """The largest first."""
 
 
 def slices_of(
     run: EvaluationRun, baseline: EvaluationRun | None = None
-) -> tuple[SlicedColumn, ...]:
-    """Sum up each metric per value of each column that divides the rows into a few groups."""
+) -> dict[str, list[SliceGroup]]:
+    """Sum up each metric per value of each column that divides the rows into a few groups.
+
+    The largest group of a column comes first.
+    """
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
     changes = None if baseline is None else _changes(run, baseline)
-    return tuple(_sliced(run, name, changes) for name in columns if _divides(run, name))
+    return {name: _sliced(run, name, changes) for name in columns if _divides(run, name)}
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -238,12 +205,12 @@ def _divides(run: EvaluationRun, column: str) -> bool:
     return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
 
 
-def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> SlicedColumn:
+def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> list[SliceGroup]:
     means, changed = (
-        {key: slice_scores(each, key, column) for key in _keys(each)} if each else {}
+        {key: statistics.slice_scores(each, key, column) for key in _keys(each)} if each else {}
         for each in (run, changes)
     )
-    groups = [
+    return [
         SliceGroup(
             _group_name(part),
             part.value is not None,
@@ -253,15 +220,16 @@ def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> S
         )
         for place, part in enumerate(next(iter(means.values()), ()))
     ]
-    return SlicedColumn(column, tuple(groups))
 
 
-def _estimates(by_key: Mapping[str, Sequence[Slice]], place: int) -> dict[str, Estimate]:
+def _estimates(
+    by_key: Mapping[str, Sequence[statistics.Slice]], place: int
+) -> dict[str, statistics.Estimate]:
     found = {key: slices[place].score for key, slices in by_key.items()}
     return {key: score for key, score in found.items() if score is not None}
 
 
-def _group_name(part: Slice) -> str:
+def _group_name(part: statistics.Slice) -> str:
     if part.is_rest:
         return f"{part.values} other values"
     return "without a value" if part.value is None else _shortened(part.value)
@@ -297,7 +265,7 @@ class ComparedMetric(NamedTuple):
     """A metric in both runs."""
 
     key: str
-    found: PairedComparison
+    found: statistics.PairedComparison
     lost: int
     """Rows that had a score and no longer have one."""
 
@@ -339,11 +307,15 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
         (other_question, f"{other_question:,} with another question"),
     )
     shown = [text for place, (number, text) in enumerate(parts) if number or not place]
-    metrics = []
-    for key in (key for key in _keys(run) if key in _keys(baseline)):
-        lost = sum(_has(row, key) and not _has(now[name], key) for name, row in before.items())
-        metrics.append(ComparedMetric(key, compare_runs(baseline, run, key), lost))
-    return RunComparison(run_title(baseline), tuple(metrics), f"{', '.join(shown)}.")
+    lost = Counter(
+        key for name, row in before.items() for key in _scores(row).keys() - _scores(now[name])
+    )
+    metrics = tuple(
+        ComparedMetric(key, statistics.compare_runs(baseline, run, key), lost[key])
+        for key in _keys(run)
+        if key in _keys(baseline)
+    )
+    return RunComparison(run_title(baseline), metrics, f"{', '.join(shown)}.")
 
 
 def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, EvaluatedRow]:
@@ -358,11 +330,6 @@ def paired_rows(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, Evalua
 
 def _keys(run: EvaluationRun) -> dict[str, None]:
     return dict.fromkeys(score.key for row in run.rows for score in row.scores)
-
-
-def _has(row: EvaluatedRow, key: str) -> bool:
-    found = find_score(row, key)
-    return found is not None and found.score is not None
 
 
 def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
@@ -406,17 +373,12 @@ def check_thresholds(
         if not math.isfinite(threshold):
             msg = f"the threshold of {key} must be a finite number, got {threshold}"
             raise ConfigurationError(msg)
-        _require_range(key, threshold, str(run.header.evaluators.get(key, {}).get("class", "")))
+        made_by = str(run.header.evaluators.get(key, {}).get("class", ""))
+        lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
+        if made_by.startswith("langchain_groundedness.") and not lowest <= threshold <= 1:
+            msg = f"the threshold of {key}: scores are from {lowest} to 1, got {threshold:g}"
+            raise ConfigurationError(msg)
     return [_gate(run, metrics[key], least, max_failed) for key, least in fail_under.items()]
-
-
-def _require_range(key: str, threshold: float, made_by: str) -> None:
-    """Refuse a threshold that no score of this metric can reach."""
-    own = made_by.startswith("langchain_groundedness.")
-    lowest = -1 if made_by.endswith("SemanticSimilarityEvaluator") else 0
-    if own and not lowest <= threshold <= 1:
-        msg = f"the threshold of {key}: scores are from {lowest} to 1, got {threshold:g}"
-        raise ConfigurationError(msg)
 
 
 def _gate(run: EvaluationRun, metric: MetricFigures, least: float, max_failed: int) -> GateResult:

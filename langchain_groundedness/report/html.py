@@ -8,7 +8,7 @@ characters are named in it. Positions are in UTF-16, as JavaScript counts.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -23,7 +23,7 @@ from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
-from langchain_groundedness.evals.values import BadRow, EvaluatedRow, EvaluationRun, RowScore
+from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.report import figures
 from langchain_groundedness.report.pages import FEWEST_POINTS, page
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult
@@ -32,6 +32,8 @@ __all__ = ["to_html"]
 
 _BINS = 20
 _WIDE, _INSET = 120, 6
+_Places = dict[str, int]
+"""Places of documents by their line of JSON, so that the page holds each once."""
 _UNSAFE = re.compile("[<>&]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
@@ -82,7 +84,6 @@ def to_html(run: EvaluationRun, *, baseline: EvaluationRun | None = None) -> str
         "reliability_plot": reliability_plot,
         "slice_scale": _slice_scale,
         "place": _place,
-        "bad_row_place": _bad_row_place,
         "indented_json": _indented_json,
         **_data_blocks(run, metrics, slices, baseline),
     }
@@ -119,9 +120,11 @@ def _distribution(metric: figures.MetricFigures) -> str:
     return plot.drawn()
 
 
-def _slice_scale(found: figures.SlicedColumn, metric: figures.MetricFigures) -> tuple[float, float]:
+def _slice_scale(
+    groups: Sequence[figures.SliceGroup], metric: figures.MetricFigures
+) -> tuple[float, float]:
     """Return the range of the groups' values; with one group, the range of the metric."""
-    known = [group.metrics[metric.key] for group in found.groups if metric.key in group.metrics]
+    known = [group.metrics[metric.key] for group in groups if metric.key in group.metrics]
     ends = [end for each in known for end in (each.low, each.mean, each.high) if end is not None]
     return (min(ends), max(ends)) if ends and min(ends) < max(ends) else metric.bounds
 
@@ -131,12 +134,6 @@ def _place(value: float, bounds: tuple[float, float]) -> str:
     return f"{_INSET + (value - low) / (high - low) * (_WIDE - 2 * _INSET):.1f}"
 
 
-def _bad_row_place(row: BadRow) -> str:
-    line = "" if row.line is None else f"line {row.line}"
-    name = "" if row.id is None else f"id {row.id}"
-    return ", ".join(filter(None, (line, name))) or "somewhere"
-
-
 def _indented_json(options: Mapping[str, Any]) -> str:
     return json.dumps(plain_mapping(options), indent=2, ensure_ascii=False)
 
@@ -144,14 +141,14 @@ def _indented_json(options: Mapping[str, Any]) -> str:
 def _data_blocks(
     run: EvaluationRun,
     metrics: Sequence[figures.MetricFigures],
-    slices: Sequence[figures.SlicedColumn],
+    slices: Mapping[str, Sequence[figures.SliceGroup]],
     baseline: EvaluationRun | None,
 ) -> dict[str, str]:
     """Write the rows as JSON that is safe inside a `script` element."""
-    documents = _Documents()
+    documents: _Places = {}
     before = figures.paired_rows(run, baseline) if baseline else {}
     keys = [metric.key for metric in metrics]
-    groups = {each.column: [g.name for g in each.groups if g.is_value] for each in slices}
+    groups = {name: [g.name for g in found if g.is_value] for name, found in slices.items()}
     table = {
         "metrics": [{"key": each.key, "bounds": each.bounds} for each in metrics],
         "slices": [{"column": name, "values": values} for name, values in groups.items()],
@@ -162,7 +159,7 @@ def _data_blocks(
     return {
         "table": _json(table),
         "rows": "\n".join(map(_json, rows)),
-        "documents": "\n".join(documents.lines),
+        "documents": "\n".join(documents),
     }
 
 
@@ -190,9 +187,7 @@ def _shown(score: RowScore | None) -> float | str | None:
     return score.status if score.score is None else score.score
 
 
-def _details(
-    row: EvaluatedRow, documents: "_Documents", before: EvaluatedRow | None
-) -> dict[str, Any]:
+def _details(row: EvaluatedRow, documents: _Places, before: EvaluatedRow | None) -> dict[str, Any]:
     given = row.row.documents
     main = figures.main_result(row)
     ordered = sorted(row.scores, key=lambda score: score.result is not main)
@@ -203,7 +198,7 @@ def _details(
         reference=row.row.reference,
         label=None if row.row.label is None else str(row.row.label),
         metadata=_texts(row.row.metadata),
-        documents=None if given is None else [documents.place(each) for each in given],
+        documents=None if given is None else [_place_of(each, documents) for each in given],
         scores=[_score(score) for score in row.scores],
         results=[_result(s.key, s.result, documents) for s in ordered if s.result is not None],
         before=before
@@ -217,24 +212,19 @@ def _details(
 
 def _score(score: RowScore) -> dict[str, Any]:
     usage = score.usage.model_dump(exclude_none=True) if score.usage.model_calls else None
-    return _filled(
-        key=score.key,
-        score=_shown(score),
-        reason=score.reason,
-        comment=score.comment,
-        details=plain_mapping(score.details),
-        usage=usage,
-    )
+    plain = score.model_dump(include={"key", "reason", "comment"})
+    details = plain_mapping(score.details)
+    return _filled(**plain, score=_shown(score), details=details, usage=usage)
 
 
-def _result(key: str, result: GroundednessResult, documents: "_Documents") -> dict[str, Any]:
+def _result(key: str, result: GroundednessResult, documents: _Places) -> dict[str, Any]:
     return _filled(
         key=key,
         answer=result.original_answer,
         changed=None if result.answer == result.original_answer else result.answer,
         verdict=result.verdict,
         trust=result.trust_score,
-        documents=[documents.place(each) for each in result.documents],
+        documents=[_place_of(each, documents) for each in result.documents],
         claims=[_claim(found, result) for found in result.claims],
     )
 
@@ -243,14 +233,11 @@ def _claim(found: ClaimVerdict, result: GroundednessResult) -> dict[str, Any]:
     answer = result.original_answer
     span = (found.claim.start or 0, found.claim.end or 0)
     return _filled(
+        **found.model_dump(include={"verdict", "reason", "explanation", "correction"}),
         text=found.claim.text,
-        verdict=found.verdict,
         span=_in_utf16(answer, span) if is_located(found, answer) else None,
         probability=found.support_probability,
         conflicting=found.conflicting or None,
-        reason=found.reason,
-        explanation=found.explanation,
-        correction=found.correction,
         correction_words=correction_words(found) if found.correction else None,
         evidence_words=evidence_words(found) if found.citations else None,
         citations=[_citation(citation, result.documents) for citation in found.citations],
@@ -272,20 +259,10 @@ def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
     return start, end
 
 
-class _Documents:
-    """Documents by content, so that the page holds each once."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    @property
-    def lines(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def place(self, document: Document) -> int:
-        metadata = _texts(document.metadata)
-        line = _json(_filled(id=document.id, text=document.page_content, metadata=metadata))
-        return self._places.setdefault(line, len(self._places))
+def _place_of(document: Document, places: _Places) -> int:
+    metadata = _texts(document.metadata)
+    line = _json(_filled(id=document.id, text=document.page_content, metadata=metadata))
+    return places.setdefault(line, len(places))
 
 
 def _texts(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:

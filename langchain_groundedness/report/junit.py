@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 from langchain_groundedness.display.hidden_characters import named
@@ -42,19 +43,16 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed:
     suites = {key: [_case(row, key, fail_under.get(key)) for row in run.rows] for key in keys}
     for gate in gates:
         suites[gate.key].append(("mean of all rows", "" if gate.passed else "failure", gate.text))
-    named = list(suites.items())
-    if of_data_set := list(_data_set(run)):
-        named.append(("data set", of_data_set))
-    root = ET.Element("testsuites", name=_line(run.header.name))
-    _count(root, [case for _, cases in named for case in cases])
+    data_set = list(_data_set(run))
+    named = [*suites.items(), *([("data set", data_set)] if data_set else [])]
+    root = ET.Element("testsuites", _counts(run.header.name, chain(*(each for _, each in named))))
     if run.seconds is not None:
         root.set("time", f"{run.seconds:.3f}")
     for key, cases in named:
-        suite = ET.SubElement(root, "testsuite", name=_line(key))
-        _count(suite, cases)
-        suite.set("timestamp", f"{run.header.made.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")
+        made = f"{run.header.made.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+        suite = ET.SubElement(root, "testsuite", _counts(key, cases), timestamp=made)
+        class_name = _line(f"{run.header.name}.{key}")
         for name, kind, why in cases:
-            class_name = _line(f"{run.header.name}.{key}")
             case = ET.SubElement(suite, "testcase", classname=class_name, name=_line(name))
             if kind:
                 ET.SubElement(case, kind, message=_line(why)).text = _fit(why)
@@ -82,11 +80,11 @@ def _data_set(run: EvaluationRun) -> Iterator[_Case]:
         yield each.id or where, "error", f"{where} could not be read: {each.reason}"
 
 
-def _count(element: ET.Element, cases: list[_Case]) -> None:
+def _counts(name: str, cases: Iterable[_Case]) -> dict[str, str]:
     kinds = Counter(kind for _, kind, _ in cases)
-    element.set("tests", str(len(cases)))
-    for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        element.set(name, str(kinds[kind]))
+    numbers = kinds.total(), kinds["failure"], kinds["error"], kinds["skipped"]
+    titles = "tests", "failures", "errors", "skipped"
+    return {"name": _line(name), **dict(zip(titles, map(str, numbers), strict=True))}
 
 
 def _line(text: str) -> str:

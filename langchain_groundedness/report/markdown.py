@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from langchain_groundedness.display.hidden_characters import named
 from langchain_groundedness.evals import display
-from langchain_groundedness.evals.statistics import Estimate
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import figures
 
@@ -38,7 +37,7 @@ def to_markdown(run: EvaluationRun, *, baseline: EvaluationRun | None = None) ->
         _metrics(metrics),
         *(_comparison(figures.compare(run, baseline)) if baseline is not None else ()),
         *_reasons(metrics),
-        *(_slice(each, metrics) for each in figures.slices_of(run)),
+        *(_slice(*each, metrics) for each in figures.slices_of(run).items()),
         *_first_rows(run, baseline),
         *_bad_rows(run),
     ]
@@ -57,18 +56,13 @@ def _verdicts(run: EvaluationRun) -> Iterator[str]:
 
 
 def _metrics(metrics: Sequence[figures.MetricFigures]) -> str:
-    rows = (
-        (
-            _text(m.key),
-            _mean(m.estimate),
-            display.format_interval(m.estimate),
-            len(m.scores),
-            m.failed,
-            m.skipped,
-        )
-        for m in metrics
-    )
-    return _table(("metric", "mean", "95 % interval", "scored", "failed", "skipped"), rows)
+    def cells(m: figures.MetricFigures) -> tuple[object, ...]:
+        mean = _number(m.estimate.mean if m.estimate else None)
+        interval = display.format_interval(m.estimate)
+        return _text(m.key), mean, interval, len(m.scores), m.failed, m.skipped
+
+    heads = ("metric", "mean", "95 % interval", "scored", "failed", "skipped")
+    return _table(heads, map(cells, metrics))
 
 
 def _comparison(found: figures.RunComparison) -> Iterator[str]:
@@ -83,8 +77,8 @@ def _change(each: figures.ComparedMetric) -> tuple[object, ...]:
     found = each.found
     return (
         _text(each.key),
-        display.NONE if found.before is None else display.format_number(found.before),
-        display.NONE if found.after is None else display.format_number(found.after),
+        _number(found.before),
+        _number(found.after),
         display.format_change(found.difference.mean) if found.difference else display.NONE,
         display.format_interval(found.difference),
         found.better,
@@ -106,15 +100,17 @@ def _reasons(metrics: Sequence[figures.MetricFigures]) -> Iterator[str]:
         yield _table(("metric", "status", "rows", "reason"), rows)
 
 
-def _slice(found: figures.SlicedColumn, metrics: Sequence[figures.MetricFigures]) -> str:
+def _slice(
+    column: str, groups: Sequence[figures.SliceGroup], metrics: Sequence[figures.MetricFigures]
+) -> str:
     keys = [metric.key for metric in metrics]
     rows = []
-    for group in found.groups:
-        means = (group.metrics.get(key) for key in keys)
-        cells = (f"{_mean(mean)} ({display.format_interval(mean)})" for mean in means)
+    for group in groups:
+        means = map(group.metrics.get, keys)
+        cells = (f"{_number(m.mean if m else None)} ({display.format_interval(m)})" for m in means)
         rows.append((_text(group.name), group.rows, *cells))
-    heads = (_text(found.column), "rows", *map(_text, keys))
-    return f"## By {_text(found.column)}\n\n{_table(heads, rows)}"
+    heads = (_text(column), "rows", *map(_text, keys))
+    return f"## By {_text(column)}\n\n{_table(heads, rows)}"
 
 
 def _first_rows(run: EvaluationRun, baseline: EvaluationRun | None) -> Iterator[str]:
@@ -127,8 +123,7 @@ def _first_rows(run: EvaluationRun, baseline: EvaluationRun | None) -> Iterator[
 
 
 def _first_row(each: figures.RankedRow, keys: Sequence[str]) -> tuple[str, ...]:
-    row, result = each.row.row, figures.main_result(each.row)
-    claims = () if result is None else result.claims
+    row, claims = each.row.row, () if each.result is None else each.result.claims
     failed = [f"{c.verdict}: {_text(c.claim.text)}" for c in claims if c.verdict != "supported"]
     return (
         *(_text(text or "") for text in (row.id, row.question, row.answer)),
@@ -138,35 +133,21 @@ def _first_row(each: figures.RankedRow, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _score(each: figures.RankedRow, key: str) -> str:
-    if key not in each.scores:
-        return display.NONE
-    change = each.changes.get(key)
-    shown = display.format_number(each.scores[key])
+    shown, change = _number(each.scores.get(key)), each.changes.get(key)
     return f"{shown} ({display.format_change(change)})" if change else shown
 
 
 def _bad_rows(run: EvaluationRun) -> Iterator[str]:
-    if not run.bad_rows:
-        return
-    shown = run.bad_rows[:_MOST_ROWS]
-    yield "## Rows that could not be read"
-    yield _table(
-        ("line", "id", "reason"),
-        (
-            (
-                display.NONE if each.line is None else each.line,
-                _text(each.id or ""),
-                _text(each.reason),
-            )
-            for each in shown
-        ),
-    )
-    if left := len(run.bad_rows) - len(shown):
-        yield f"and {display.format_count(left, 'other')}"
+    rows = [(_text(str(r.line or "")), _text(r.id or ""), _text(r.reason)) for r in run.bad_rows]
+    if rows:
+        yield "## Rows that could not be read"
+        yield _table(("line", "id", "reason"), rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        yield f"and {display.format_count(len(rows) - _MOST_ROWS, 'other')}"
 
 
-def _mean(found: Estimate | None) -> str:
-    return display.NONE if found is None else display.format_number(found.mean)
+def _number(value: float | None) -> str:
+    return display.NONE if value is None else display.format_number(value)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

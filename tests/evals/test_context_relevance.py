@@ -262,7 +262,7 @@ class Blind(Embeddings):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"embeddings": Blind()}, "no usable embedding"),
+        ({"embeddings": Blind()}, "the embedding of a sentence"),
         ({"cross_encoder": Words(TimeoutError("secret"))}, "TimeoutError"),
         ({"cross_encoder": Words(ValueError("secret"))}, "ValueError"),
     ],

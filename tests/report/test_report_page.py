@@ -230,11 +230,11 @@ def test_slices_show_their_change() -> None:
         )
         for scores in ((0.5, 0.5, 0.5, 0.5), (1.0, 0.5, 0.5, 0.0))
     )
-    [found] = slices_of(after, before)
-    changes = {group.name: group.changes["m"].mean for group in found.groups}
+    [found] = slices_of(after, before).values()
+    changes = {group.name: group.changes["m"].mean for group in found}
     assert changes == {"art": -0.25, "law": 0.25}
-    [alone] = slices_of(after)
-    assert all(not group.changes for group in alone.groups)
+    [alone] = slices_of(after).values()
+    assert all(not group.changes for group in alone)
 
 
 def test_the_worst_rows_come_first_and_beside_a_baseline_the_most_changed() -> None:
