@@ -7,8 +7,16 @@ embed, pairs to score, tasks for another verifier) and receives each reply, or t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import merge_configs
@@ -28,8 +36,10 @@ __all__ = [
     "AskVerifier",
     "FinalVerdicts",
     "PooledVerifier",
+    "StreamingVerifier",
     "VerdictSteps",
     "Verifier",
+    "asked_in_batches",
     "checked_reply",
 ]
 
@@ -103,6 +113,28 @@ def _raise_permanent_errors(replies: list[Any]) -> list[Any]:
 
 VerdictSteps = Generator[Any, Any, None]
 """Yields requests and `FinalVerdicts`; receives the reply to each request."""
+
+_ItemT = TypeVar("_ItemT", bound=Hashable)
+_FoundT = TypeVar("_FoundT")
+
+
+def asked_in_batches(
+    items: Iterable[_ItemT],
+    size: int,
+    read: Callable[[Any, int], list[_FoundT]],
+    failed: Callable[[Exception], _FoundT],
+) -> Generator[list[_ItemT], Any, dict[_ItemT, _FoundT]]:
+    """Request what is found for each distinct item; a failure is found for its whole batch."""
+    distinct = list(dict.fromkeys(items))
+    found: dict[_ItemT, _FoundT] = {}
+    for first in range(0, len(distinct), size):
+        batch = distinct[first : first + size]
+        try:
+            results = read((yield batch), len(batch))
+        except Exception as exc:  # noqa: BLE001  (a model or service may fail in any way)
+            results = [failed(caught(exc))] * len(batch)
+        found.update(zip(batch, results, strict=True))
+    return found
 
 
 class StreamingVerifier(
