@@ -223,7 +223,6 @@ class LLMVerifier(StreamingVerifier):
             prompt=self._prompt,
             reply_schema=VerdictLines,
             name="verify_claims",
-            has_lines=True,
             timeout=self.timeout,
         )
 

@@ -163,7 +163,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             prompt=self.prompt or SINGLE_PASS_PROMPT,
             reply_schema=VerdictLines,
             name="judge_answer",
-            has_lines=True,
             plain=self.reply_form == "lines",
             timeout=self.timeout,
         )
