@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from langchain_core.documents import Document
 
-from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.text.sentences import Sentence, split_sentences
 from langchain_groundedness.types import Passage
 
-__all__ = ["check_window_options", "cut_sentence", "encoder_tokens", "evidence_windows"]
+__all__ = ["cut_sentence", "encoder_tokens", "evidence_windows"]
 
 _BYTES_PER_TOKEN = 3
 
@@ -20,16 +19,6 @@ def encoder_tokens(text: str) -> int:
     third. Texts of mostly digits and symbols can have more tokens.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
-
-
-def check_window_options(*, sentences: int, max_tokens: int) -> None:
-    """Raise `ConfigurationError` for window sizes that cannot work."""
-    if sentences < 1:
-        msg = f"window_sentences must be at least 1, got {sentences}"
-        raise ConfigurationError(msg)
-    if max_tokens < 8:  # noqa: PLR2004  (smaller windows hold no statement)
-        msg = f"max_tokens must be at least 8, got {max_tokens}"
-        raise ConfigurationError(msg)
 
 
 def evidence_windows(

@@ -63,12 +63,10 @@ def remember(model: Runnable[Any, Any], subject: str, value: int) -> None:
 
 def memoized(owner: object, make: Callable[[], ValueT]) -> ValueT:
     """Create a value once per object, outside its fields, so that copies and pickles omit it."""
-    known = _ENTRIES.get(id(owner), {})
-    if _MADE not in known:
-        made = make()
-        known = _entries_of(owner)
-        known.setdefault(_MADE, made)
-    found: ValueT = known[_MADE]
+    entries = _entries_of(owner)
+    if _MADE not in entries:
+        entries.setdefault(_MADE, make())
+    found: ValueT = entries[_MADE]
     return found
 
 

@@ -1,6 +1,6 @@
 """Validated unit vectors from any LangChain embeddings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,33 +21,30 @@ class VectorsError(GroundednessError):
     """The embeddings are not one usable vector per text."""
 
 
-class _Embedding(Runnable[Any, Any]):
+class _Unrecorded(Runnable[Any, Any]):
     """Calls embeddings without creating a run, so that traces do not store every vector."""
 
-    def __init__(self, embeddings: Embeddings) -> None:
-        self._embeddings = embeddings
+    def __init__(self, call: Callable[..., Any], acall: Callable[..., Any]) -> None:
+        self._call, self._acall = call, acall
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        embed = self._embeddings
-        return embed.embed_query(input) if isinstance(input, str) else embed.embed_documents(input)
+        return self._call(input)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
-        embed = self._embeddings
-        if isinstance(input, str):
-            return await embed.aembed_query(input)
-        return await embed.aembed_documents(input)
+        return await self._acall(input)
 
 
 def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> ModelCall:
     """Request the vectors of texts."""
-    return ModelCall(_Embedding(embeddings), list(texts))
+    embed = _Unrecorded(embeddings.embed_documents, embeddings.aembed_documents)
+    return ModelCall(embed, list(texts))
 
 
 def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
     """Request the vector of a query."""
-    return ModelCall(_Embedding(embeddings), text)
+    return ModelCall(_Unrecorded(embeddings.embed_query, embeddings.aembed_query), text)
 
 
 def unit_rows(reply: Any, *, texts: int) -> Vectors:

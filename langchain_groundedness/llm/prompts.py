@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import string
 import unicodedata
 from collections.abc import Set as AbstractSet
 
@@ -253,9 +254,14 @@ def fence(kind: str, text: str) -> str:
 
 def _boundary(kind: str, body: str) -> str:
     # Ten letters, 47 bits: letters alone are fewer tokens than hexadecimal digits.
-    content = f"{kind}\0{body}".encode("utf-8", "surrogatepass")
-    number = int.from_bytes(hmac.digest(_KEY, content, hashlib.sha256))
-    return "".join(chr(ord("a") + number // 26**place % 26) for place in range(10))
+    return _keyed_letters(f"{kind}\0{body}", string.ascii_lowercase, 10)
+
+
+def _keyed_letters(content: str, letters: str, length: int) -> str:
+    """Hash a text with the key."""
+    digest = hmac.digest(_KEY, content.encode("utf-8", "surrogatepass"), hashlib.sha256)
+    number = int.from_bytes(digest)
+    return "".join(letters[number // len(letters) ** n % len(letters)] for n in range(length))
 
 
 _TAG_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
@@ -274,10 +280,7 @@ def reply_tag(*shown: str) -> str:
     Returns:
         Three letters.
     """
-    content = "\0".join(shown).encode("utf-8", "surrogatepass")
-    number = int.from_bytes(hmac.digest(_KEY, b"tag\0" + content, hashlib.sha256))
-    many = len(_TAG_LETTERS)
-    return "".join(_TAG_LETTERS[number // many**place % many] for place in range(3))
+    return _keyed_letters("\0".join(("tag", *shown)), _TAG_LETTERS, 3)
 
 
 def with_tag(shown: str, tag: str, *, wrong: str | None = None) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "reply_in_error",
     "reply_text",
     "shortcoming",
+    "tool_calls",
     "whole_text",
 ]
 
@@ -55,7 +56,7 @@ def whole_text(raw: Any) -> str:
     text = str(message.text) if isinstance(message, BaseMessage) else message
     if not isinstance(text, str):
         return ""
-    return text if text.strip() else next(iter(_arguments(message)), "")
+    return text if text.strip() else next((given for _, given in tool_calls(message)), "")
 
 
 def answer_start(text: str) -> int | None:
@@ -80,12 +81,12 @@ def message_of(raw: Any) -> Any:
     return raw.get("raw") if isinstance(raw, dict) else raw
 
 
-def _arguments(message: Any) -> Iterator[str]:
-    """Give the arguments of the tool calls of a message, valid JSON or not."""
+def tool_calls(message: Any) -> Iterator[tuple[str | None, str]]:
+    """Give the name and the arguments of each tool call of a message, valid JSON or not."""
     for call in getattr(message, "tool_calls", None) or ():
-        yield json.dumps(call.get("args"), ensure_ascii=False)
+        yield call.get("name"), json.dumps(call.get("args"), ensure_ascii=False)
     for call in getattr(message, "invalid_tool_calls", None) or ():
-        yield call.get("args") or ""
+        yield call.get("name"), call.get("args") or ""
 
 
 def refused(raw: Any) -> bool:
@@ -174,7 +175,8 @@ def parse_json(raw: Any, schema: type[ReplyT]) -> ReplyT | None:
     Broken JSON is mended. Of JSON that was cut off, the last entry of its last list is dropped:
     it may be half of what it was going to be.
     """
-    for text in (*_arguments(message_of(raw)), reply_text(raw)):
+    arguments = [given for _, given in tool_calls(message_of(raw))]
+    for text in (*arguments, reply_text(raw)):
         reply = _validated(_loads(text, tuple(schema.model_fields)), schema)
         if reply is not None:
             return reply
@@ -246,10 +248,11 @@ def _validated(data: Any, schema: type[ReplyT]) -> ReplyT | None:
         data = {next(iter(fields)): data}
     if not isinstance(data, dict):
         return None
-    known = {name: value for name, value in data.items() if name in fields}
-    for name, value in known.items():
-        if fields[name].annotation == list[str]:
-            known[name] = _strings(value)
+    known = {
+        name: _strings(value) if fields[name].annotation == list[str] else value
+        for name, value in data.items()
+        if name in fields
+    }
     try:
         return schema.model_validate(known)
     except ValidationError:

@@ -12,6 +12,7 @@ and `ainvoke` only carry the calls out.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -71,9 +72,6 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     from_text: Callable[[str], ReplyT | None] | None = None
     """Reads a reply that is no JSON, or gives `None`. With it, the plain step of the ladder
     trusts the prompt to describe the lines; without it, the schema is spelled out."""
-    has_lines: bool = False
-    """Whether the prompt describes the lines though `from_text` does not read them: a `read` that
-    comes with each call does."""
     why_unusable: Callable[[ReplyT], str | None] | None = None
     """Says why a reply that fits the schema makes no sense, in a clause about "it", or gives
     `None` if it does; one that does not is asked for again in plain form, where models that lose
@@ -101,12 +99,14 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         `read` replaces the schema in reading the reply, as `from_text` does in asking for it: it
         gives what the reply says, or `None` and why it cannot be used.
         """
+        has_lines = read is not None or self.from_text is not None
+        instructions = partial(_instructions, self.reply_schema, has_lines=has_lines)
         messages = self.prompt.format_messages(**values)
-        raw = yield from self._first_reply(messages, budget)
+        raw = yield from self._first_reply(messages, budget, instructions)
         reply, why = self._read(raw, read)
         then = "and no call was left for a second attempt"
         if reply is None and (budget is None or budget.take()):
-            again = [*messages, *self._second_request(raw, why)]
+            again = [*messages, *self._complaint(raw, why), *instructions(_PLAIN)]
             raw = yield ModelCall(self.model, again, self.timeout)
             reply, why = self._read(raw, read)
             then = "nor does its second attempt"
@@ -117,20 +117,22 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
-    def _second_request(self, raw: Any, why: str) -> list[BaseMessage]:
-        """Ask plainly; a model that was asked plainly sees its reply, others start afresh.
+    def _complaint(self, raw: Any, why: str) -> list[BaseMessage]:
+        """Say what is wrong; a model that was asked plainly sees its reply, others start afresh.
 
         A small model repeats a bad reply that it is shown, but asked the same in the same way it
         would give the same reply.
         """
-        form = self._instructions(_PLAIN)
         if self._proven != _PLAIN:
-            return [HumanMessage(f"A first reply does not count: {why}."), *form]
+            return [HumanMessage(f"A first reply does not count: {why}.")]
         complaint = f"That reply does not count: {why}. Give the reply in the form asked for."
-        return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint), *form]
+        return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint)]
 
     def _first_reply(
-        self, messages: Sequence[BaseMessage], budget: RetryBudget | None
+        self,
+        messages: Sequence[BaseMessage],
+        budget: RetryBudget | None,
+        instructions: Callable[[int], list[BaseMessage]],
     ) -> Flow[Any]:
         """Climb down the ladder until the model takes the call; remember where that was.
 
@@ -146,9 +148,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
                 step += 1
                 continue
             try:
-                raw = yield ModelCall(
-                    runnable, [*messages, *self._instructions(step)], self.timeout
-                )
+                raw = yield ModelCall(runnable, [*messages, *instructions(step)], self.timeout)
             except Exception as exc:
                 if declined(exc):
                     raise self._refusal(None) from exc
@@ -167,11 +167,6 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     def _proven(self) -> int | None:
         """The step of the ladder that is known to work; when asked for it plainly, the last."""
         return _PLAIN if self.plain else recall(self.model, _SUBJECT)
-
-    def _instructions(self, step: int) -> list[BaseMessage]:
-        return _instructions(
-            self.reply_schema, step, has_lines=self.has_lines or self.from_text is not None
-        )
 
     def _remember(self, subject: str, step: int) -> None:
         """Remember what worked, unless nothing else was tried."""
@@ -192,10 +187,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             reply, why = read(raw)
             return reply, why or ""
         parsed = raw.get("parsed") if isinstance(raw, dict) else None
-        if isinstance(parsed, self.reply_schema):
-            reply = parsed
-        else:
-            reply = parse_json(raw, self.reply_schema)
+        is_reply = isinstance(parsed, self.reply_schema)
+        reply = parsed if is_reply else parse_json(raw, self.reply_schema)
         if reply is None and self.from_text is not None:
             reply = self.from_text(complete_lines(raw))
         if reply is None:
@@ -219,10 +212,8 @@ def _may_pass(exc: Exception) -> bool:
 
 
 def _status(exc: Exception) -> Any:
-    status = getattr(exc, "status_code", None)
-    return (
-        getattr(getattr(exc, "response", None), "status_code", None) if status is None else status
-    )
+    found = (getattr(each, "status_code", None) for each in (exc, getattr(exc, "response", None)))
+    return next((status for status in found if status is not None), None)
 
 
 _METHODS = (None, "function_calling", "json_mode")

@@ -7,8 +7,16 @@ embed, pairs to score, tasks for another verifier) and receives each reply, or t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import merge_configs
@@ -28,8 +36,10 @@ __all__ = [
     "AskVerifier",
     "FinalVerdicts",
     "PooledVerifier",
+    "StreamingVerifier",
     "VerdictSteps",
     "Verifier",
+    "asked_in_batches",
     "checked_reply",
 ]
 
@@ -48,6 +58,12 @@ class FinalVerdicts(NamedTuple):
     verdicts: Sequence[ClaimVerdict]
     cached: int = 0
     """How many of them came from a cache."""
+
+    def counted(self, configs: Sequence[RunnableConfig]) -> Self:
+        """Report cached verdicts to the usage counter of the task."""
+        if self.cached:
+            count_cached(configs[self.task], self.cached)
+        return self
 
 
 class AskVerifier(NamedTuple):
@@ -98,20 +114,96 @@ def _raise_permanent_errors(replies: list[Any]) -> list[Any]:
 VerdictSteps = Generator[Any, Any, None]
 """Yields requests and `FinalVerdicts`; receives the reply to each request."""
 
+_ItemT = TypeVar("_ItemT", bound=Hashable)
+_FoundT = TypeVar("_FoundT")
 
-class PooledVerifier(
-    CheckedOptions,
-    JointBatch[VerificationTask, list[ClaimVerdict]],
-    RunnableSerializable[VerificationTask, list[ClaimVerdict]],
-    ABC,
+
+def asked_in_batches(
+    items: Iterable[_ItemT],
+    size: int,
+    read: Callable[[Any, int], list[_FoundT]],
+    failed: Callable[[Exception], _FoundT],
+) -> Generator[list[_ItemT], Any, dict[_ItemT, _FoundT]]:
+    """Request what is found for each distinct item; a failure is found for its whole batch."""
+    distinct = list(dict.fromkeys(items))
+    found: dict[_ItemT, _FoundT] = {}
+    for first in range(0, len(distinct), size):
+        batch = distinct[first : first + size]
+        try:
+            results = read((yield batch), len(batch))
+        except Exception as exc:  # noqa: BLE001  (a model or service may fail in any way)
+            results = [failed(caught(exc))] * len(batch)
+        found.update(zip(batch, results, strict=True))
+    return found
+
+
+class StreamingVerifier(
+    CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]], ABC
 ):
+    """Judges a task; its stream yields verdicts as they become final."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    _can_be_saved = True
+
+    @abstractmethod
+    def _judge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+        """Return one verdict per claim."""
+
+    @abstractmethod
+    async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+        """Do what `_judge` does without blocking the event loop."""
+
+    @abstractmethod
+    def _stream(
+        self, tasks: Iterator[VerificationTask], config: RunnableConfig
+    ) -> Iterator[list[ClaimVerdict]]:
+        """Yield verdicts as they become final."""
+
+    @abstractmethod
+    def _astream(
+        self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        """Do what `_stream` does without blocking the event loop."""
+
+    # Casts to Any: LangChain passes the config by keyword, which its annotations do not show.
+
+    @override
+    def invoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> list[ClaimVerdict]:
+        return self._call_with_config(cast("Any", self._judge), input, config)
+
+    @override
+    async def ainvoke(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> list[ClaimVerdict]:
+        return await self._acall_with_config(cast("Any", self._ajudge), input, config)
+
+    @override
+    def stream(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> Iterator[list[ClaimVerdict]]:
+        run = cast("Any", self._stream)
+        yield from self._transform_stream_with_config(iter([input]), run, config)
+
+    @override
+    async def astream(
+        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
+    ) -> AsyncIterator[list[ClaimVerdict]]:
+        async def inputs() -> AsyncIterator[VerificationTask]:
+            yield input
+
+        run = cast("Any", self._astream)
+        async for verdicts in self._atransform_stream_with_config(inputs(), run, config):
+            yield verdicts
+
+
+class PooledVerifier(StreamingVerifier, JointBatch[VerificationTask, list[ClaimVerdict]], ABC):
     """Judges the claims of all its tasks together; returns exactly one verdict per claim.
 
     A stream yields verdicts as they become final, in any order; together its lists contain what
     `invoke` returns.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
@@ -133,45 +225,13 @@ class PooledVerifier(
         """Answer a request without blocking the event loop."""
         return self._ask(request, configs)
 
-    _can_be_saved = True
-
-    # Casts to Any: LangChain passes the config by keyword, which its annotations do not show.
+    @override
+    def _judge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+        return self._run([task], [config])[0]
 
     @override
-    def invoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> list[ClaimVerdict]:
-        def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-            return self._run([task], [config])[0]
-
-        return self._call_with_config(cast("Any", judge), input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> list[ClaimVerdict]:
-        async def judge(task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-            return (await self._arun([task], [config]))[0]
-
-        return await self._acall_with_config(cast("Any", judge), input, config, **kwargs)
-
-    @override
-    def stream(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[list[ClaimVerdict]]:
-        run = cast("Any", self._stream)
-        yield from self._transform_stream_with_config(iter([input]), run, config, **kwargs)
-
-    @override
-    async def astream(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[list[ClaimVerdict]]:
-        async def inputs() -> AsyncIterator[VerificationTask]:
-            yield input
-
-        run = cast("Any", self._astream)
-        async for verdicts in self._atransform_stream_with_config(inputs(), run, config, **kwargs):
-            yield verdicts
+    async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
+        return (await self._arun([task], [config]))[0]
 
     def _run(
         self, tasks: Sequence[VerificationTask], config: Sequence[RunnableConfig]
@@ -194,38 +254,38 @@ class PooledVerifier(
             for task, verdicts in zip(tasks, by_task, strict=True)
         ]
 
+    @override
     def _stream(
         self, tasks: Iterator[VerificationTask], config: RunnableConfig
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
-            reported: set[str] = set()
+            missing = task
             for found in self._final_verdicts([task], [config]):
-                yield self._newly_final(task, found.verdicts, reported)
-            if len(reported) < len(task.claims):
-                yield self._newly_final(task, None, reported)
+                final, missing = self._newly_final(missing, found.verdicts)
+                yield final
+            if missing.claims:
+                yield reconcile(missing, (), verifier=self.get_name())
 
+    @override
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            reported: set[str] = set()
+            missing = task
             async for found in self._afinal_verdicts([task], [config]):
-                yield self._newly_final(task, found.verdicts, reported)
-            if len(reported) < len(task.claims):
-                yield self._newly_final(task, None, reported)
+                final, missing = self._newly_final(missing, found.verdicts)
+                yield final
+            if missing.claims:
+                yield reconcile(missing, (), verifier=self.get_name())
 
     def _newly_final(
-        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict] | None, reported: set[str]
-    ) -> list[ClaimVerdict]:
-        """Reconcile new verdicts; for `None`, the claims that have no verdict yet."""
-        named = None if verdicts is None else {verdict.claim.id for verdict in verdicts}
-        claims = [
-            claim
-            for claim in task.claims
-            if claim.id not in reported and (named is None or claim.id in named)
-        ]
-        reported.update(claim.id for claim in claims)
-        return reconcile(task.only(claims), verdicts or (), verifier=self.get_name())
+        self, missing: VerificationTask, verdicts: Sequence[ClaimVerdict]
+    ) -> tuple[list[ClaimVerdict], VerificationTask]:
+        """Reconcile verdicts on missing claims; return them and what is missing now."""
+        named = {verdict.claim.id for verdict in verdicts}
+        final = missing.only(claim for claim in missing.claims if claim.id in named)
+        missing = missing.only(claim for claim in missing.claims if claim.id not in named)
+        return reconcile(final, verdicts, verifier=self.get_name()), missing
 
     def _final_verdicts(
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
@@ -236,9 +296,7 @@ class PooledVerifier(
         while (item := _step(judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, FinalVerdicts):
-                if item.cached:
-                    count_cached(configs[item.task], item.cached)
-                yield item
+                yield item.counted(configs)
                 continue
             try:
                 asks = isinstance(item, AskVerifier)
@@ -256,9 +314,7 @@ class PooledVerifier(
         while (item := await computed(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, FinalVerdicts):
-                if item.cached:
-                    count_cached(configs[item.task], item.cached)
-                yield item
+                yield item.counted(configs)
                 continue
             try:
                 asks = isinstance(item, AskVerifier)

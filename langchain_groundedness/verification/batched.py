@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from json import JSONDecodeError
 from traceback import walk_tb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -31,37 +31,53 @@ from langchain_groundedness.types import (
 )
 from langchain_groundedness.verification.verdict_replies import ReplyReader, VerdictLine
 
-__all__ = ["JudgeCalls", "NumberedEvidence", "judge_together", "why_unchecked"]
+__all__ = ["JudgeCall", "NumberedEvidence", "judge_together", "why_unchecked"]
+
+
+class JudgeCall(NamedTuple):
+    """Some claims, to be judged against one evidence batch."""
+
+    task: VerificationTask
+    evidence: Any
+    """As the strategy shows it: `NumberedEvidence` or `PlainEvidence`."""
+    verifier: str
+    budget: RetryBudget
+
+    def verdict(self, claim: Claim, line: VerdictLine) -> ClaimVerdict:
+        """Turn a line of the judge's reply into a verdict, as far as the evidence backs it."""
+        found: ClaimVerdict = self.evidence.verdict(claim, line, self.task.documents, self.verifier)
+        return found
+
+    def unchecked(self, claim: Claim, reason: str) -> ClaimVerdict:
+        """Leave a claim unchecked."""
+        return ClaimVerdict.unchecked(claim, reason, verifier=self.verifier)
+
+
+PlainQuestions = Callable[[JudgeCall, Claim, str], Flow[ClaimVerdict | None]]
+"""Asks about one claim, after a reply without a line that can be read."""
 
 
 def judge_together(
-    task: VerificationTask,
-    evidence: "NumberedEvidence",
-    ask: "JudgeCalls",
-    verifier: str,
-    budget: RetryBudget,
+    call: JudgeCall, ask: StructuredModel[VerdictLines], ask_plainly: PlainQuestions | None
 ) -> Flow[list[ClaimVerdict]]:
-    """Judge the claims of a task against one evidence batch.
+    """Judge the claims of a call; the reply has one line for each.
 
     What is missing in the reply is asked for again, then claim by claim; plainly, if it turns out
     that the model does not know the form.
     """
+    claims, budget = call.task.claims, call.budget
     verdicts: dict[str, ClaimVerdict] = {}
-    reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in task.claims}
+    reasons = {claim.id: _no_verdict(_LEFT_OUT) for claim in claims}
     wrong: dict[str, str] = {}
     asked_alone: set[str] = set()
     last_reply = ""
-    for group in _rounds(task.claims, verdicts):
-        if group is not task.claims and not budget.take():
-            reasons |= {
-                claim: f"{reason}; {_NO_CALL_LEFT}"
-                for claim, reason in reasons.items()
-                if claim not in asked_alone
-            }
+    for group in _rounds(claims, verdicts):
+        if group is not claims and not budget.take():
+            _add_no_call_left(reasons, reasons.keys() - asked_alone)
             break
-        values, read = _request(task, group, evidence, wrong)
+        values, read = _request(call, group, wrong)
         try:
-            reply = yield ModelCall(ask.several, values, options={"budget": budget, "read": read})
+            reply = yield ModelCall(ask, values, options={"budget": budget, "read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             reason = why_unchecked(caught(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
@@ -72,49 +88,30 @@ def judge_together(
         else:
             for number, claim in enumerate(group, 1):
                 if line := reply.decided.get(number):
-                    verdicts[claim.id] = evidence.verdict(claim, line, task.documents, verifier)
+                    verdicts[claim.id] = call.verdict(claim, line)
                 else:
                     wrong[claim.id] = reply.undecided.get(number, _LEFT_OUT)
                     reasons[claim.id] = _no_verdict(wrong[claim.id])
         asked_alone |= {claim.id for claim in group if len(group) == 1}
-        if ask.single and not verdicts and group is not task.claims and len(group) == 1:
-            verdicts = yield from _plain_verdicts(
-                task.claims, ask.single, last_reply, budget, reasons
-            )
+        if ask_plainly and not verdicts and group is not claims and len(group) == 1:
+            verdicts = yield from _plain_verdicts(call, ask_plainly, last_reply, reasons)
             break
-    return [
-        verdicts.get(claim.id)
-        or ClaimVerdict.unchecked(claim, reasons[claim.id], verifier=verifier)
-        for claim in task.claims
-    ]
-
-
-class JudgeCalls(NamedTuple):
-    """The two ways of asking a judge."""
-
-    several: StructuredModel[VerdictLines]
-    """About several claims: the reply has one line for each."""
-    single: Callable[[Claim, str], Flow[ClaimVerdict | None]] | None
-    """About one claim, after a reply without a line that can be read; `None` gives up instead."""
+    return [verdicts.get(c.id) or call.unchecked(c, reasons[c.id]) for c in claims]
 
 
 def _plain_verdicts(
-    claims: Sequence[Claim],
-    ask: Callable[[Claim, str], Flow[ClaimVerdict | None]],
-    last_reply: str,
-    budget: RetryBudget,
-    reasons: dict[str, str],
+    call: JudgeCall, ask: PlainQuestions, last_reply: str, reasons: dict[str, str]
 ) -> Flow[dict[str, ClaimVerdict]]:
     """Ask about claims in plain questions; note if no call is left for those without a verdict."""
     verdicts: dict[str, ClaimVerdict] = {}
-    for place, claim in enumerate(claims):
+    for place, claim in enumerate(call.task.claims):
         if place == _MAX_UNANSWERED and not verdicts:
             break
-        if not budget.take():
-            reasons |= {each: f"{reason}; {_NO_CALL_LEFT}" for each, reason in reasons.items()}
+        if not call.budget.take():
+            _add_no_call_left(reasons, reasons)
             break
         try:
-            verdict = yield from ask(claim, last_reply)
+            verdict = yield from ask(call, claim, last_reply)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             caught(exc)
             break
@@ -128,21 +125,17 @@ _MAX_UNANSWERED = 2
 
 
 def _request(
-    task: VerificationTask,
-    group: Sequence[Claim],
-    evidence: "NumberedEvidence",
-    wrong: Mapping[str, str],
+    call: JudgeCall, group: Sequence[Claim], wrong: Mapping[str, str]
 ) -> tuple[dict[str, str], ReplyReader]:
     """Fill the variables of the prompt, and make what reads the reply."""
-    question, claims = question_part(task.question), fence("claims", _numbered(group))
-    tag = reply_tag(evidence.shown, question, claims)
+    shown = call.evidence.shown
+    numbered = "\n".join(f"C{number}: {fold_space(c.text)}" for number, c in enumerate(group, 1))
+    question, claims = question_part(call.task.question), fence("claims", numbered)
+    tag = reply_tag(shown, question, claims)
     problems = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
-    values = {
-        "evidence": evidence.shown,
-        "question": question,
-        "claims": with_tag(claims, tag, wrong=", ".join(problems)),
-    }
-    return values, ReplyReader(tag, len(group), len(evidence.sentences))
+    tagged = with_tag(claims, tag, wrong=", ".join(problems))
+    values = {"evidence": shown, "question": question, "claims": tagged}
+    return values, ReplyReader(tag, len(group), len(call.evidence.sentences))
 
 
 _LEFT_OUT = "leaves the claim out"
@@ -152,7 +145,9 @@ def _no_verdict(why: str) -> str:
     return f"the judge gave no verdict: its reply {why}"
 
 
-_NO_CALL_LEFT = "no call was left to ask again (retry_budget=)"
+def _add_no_call_left(reasons: dict[str, str], claims: Iterable[str]) -> None:
+    for claim in claims:
+        reasons[claim] += "; no call was left to ask again (retry_budget=)"
 
 
 def _rounds(
@@ -167,10 +162,6 @@ def _rounds(
         for claim in missing:
             if claim.id not in verdicts:
                 yield [claim]
-
-
-def _numbered(claims: Iterable[Claim]) -> str:
-    return "\n".join(f"C{number}: {fold_space(c.text)}" for number, c in enumerate(claims, 1))
 
 
 def why_unchecked(exc: Exception) -> str:
@@ -239,11 +230,8 @@ class NumberedEvidence(NamedTuple):
         self, claim: Claim, line: VerdictLine, documents: Sequence[Document], verifier: str
     ) -> ClaimVerdict:
         """Turn a line of the judge's reply into a verdict, as far as the evidence backs it."""
-        if line.label == "unverifiable":
-            return ClaimVerdict(
-                claim=claim, verdict=line.label, explanation=line.reason, verifier=verifier
-            )
-        citations = self._citations(claim, line.sentences, documents)
+        is_decided = line.label != "unverifiable"
+        citations = self._citations(claim, line.sentences, documents) if is_decided else ()
         return ClaimVerdict(
             claim=claim,
             verdict=line.label,
@@ -261,12 +249,12 @@ class NumberedEvidence(NamedTuple):
     def _citations(
         self, claim: Claim, numbers: Iterable[int], documents: Sequence[Document]
     ) -> tuple[Citation, ...]:
-        named = sorted(n for n in set(numbers) if 1 <= n <= len(self.sentences))
-        telling = [n for n in named if shares_content_word(claim.text, self.sentences[n - 1].text)]
         spans: list[_Sentence] = []
         previous = -1
-        for number in telling:
+        for number in sorted(set(numbers)):
             sentence = self.sentences[number - 1]
+            if not shares_content_word(claim.text, sentence.text):
+                continue
             if number == previous + 1 and sentence.block == spans[-1].block:
                 spans[-1] = spans[-1]._replace(end=sentence.end)
             else:

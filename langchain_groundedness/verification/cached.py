@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from functools import partial
@@ -126,10 +126,9 @@ class CachedVerifier(PooledVerifier):
     @override
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         lookups = self._lookups(tasks)
-        keys = list(dict.fromkeys(lookup.key for lookup in lookups))
         entries: dict[str, Any] = {}
-        for first in range(0, len(keys), self._request_size):
-            entries |= yield _Read(keys[first : first + self._request_size])
+        for keys in self._requests(list(dict.fromkeys(lookup.key for lookup in lookups))):
+            entries |= yield _StoreCall(keys)
         missing = yield from _yield_cached(lookups, entries)
         while missing:
             asked: dict[str, _Lookup] = {}
@@ -148,15 +147,15 @@ class CachedVerifier(PooledVerifier):
             yield FinalVerdicts(group[0].place, verdicts)
             pairs = zip(group, verdicts, strict=True)
             entries |= {lookup.key: lookup.written(verdict) for lookup, verdict in pairs}
-        kept = [(key, entry) for key, entry in entries.items() if isinstance(entry, str)]
-        for first in range(0, len(kept), self._request_size):
-            yield _Write(kept[first : first + self._request_size])
+        written = {key: entry for key, entry in entries.items() if isinstance(entry, str)}
+        for keys in self._requests(list(written)):
+            yield _StoreCall(keys, [written[key].encode() for key in keys])
         return entries
 
-    @property
-    def _request_size(self) -> int:
-        """Entries per request; fewer for a cache, which takes them one by one."""
-        return 64 if isinstance(self.store, BaseStore) else 8
+    def _requests(self, keys: list[str]) -> list[list[str]]:
+        """Split keys into requests; smaller ones for a cache, which takes keys one by one."""
+        size = 64 if isinstance(self.store, BaseStore) else 8
+        return [keys[first : first + size] for first in range(0, len(keys), size)]
 
     def _lookups(self, tasks: Sequence[VerificationTask]) -> list["_Lookup"]:
         reads = _read_by(self.verifier) if self.reads is None else self.reads
@@ -211,16 +210,11 @@ def require_store(value: object, option: str) -> None:
         raise ConfigurationError(msg)
 
 
-class _Read(NamedTuple):
-    """A request to read entries; the reply maps keys to entries."""
+class _StoreCall(NamedTuple):
+    """A request to write entries, or to read them; then the reply maps keys to entries."""
 
-    keys: Sequence[str]
-
-
-class _Write(NamedTuple):
-    """A request to write entries: pairs of key and text."""
-
-    entries: Sequence[tuple[str, str]]
+    keys: list[str]
+    entries: list[bytes] | None = None
 
 
 def _yield_cached(lookups: Sequence["_Lookup"], entries: Mapping[str, Any]) -> Any:
@@ -396,88 +390,91 @@ def _read_by(verifier: Any) -> frozenset[str]:
     return frozenset({"question"} if is_known else get_args(Reads))
 
 
+class _CacheAsStore:
+    """The methods of a LangChain store that are used, on a cache."""
+
+    def __init__(self, cache: BaseCache) -> None:
+        self._cache = cache
+
+    def mget(self, keys: Sequence[str]) -> list[Any]:
+        return [self._cache.lookup(key, _LLM_STRING) for key in keys]
+
+    async def amget(self, keys: Sequence[str]) -> list[Any]:
+        return await asyncio.gather(*(self._cache.alookup(key, _LLM_STRING) for key in keys))
+
+    def mset(self, pairs: Sequence[tuple[str, bytes]]) -> None:
+        for key, entry in pairs:
+            self._cache.update(key, _LLM_STRING, [Generation(text=entry.decode())])
+
+    async def amset(self, pairs: Sequence[tuple[str, bytes]]) -> None:
+        entries = [(key, [Generation(text=entry.decode())]) for key, entry in pairs]
+        await asyncio.gather(*(self._cache.aupdate(k, _LLM_STRING, e) for k, e in entries))
+
+
 class _VerdictStore:
     """Reads and writes entries; a failure or timeout counts as a miss."""
 
     def __init__(self, store: BaseCache | BaseStore[str, Any], timeout: float) -> None:
-        self._store = store
+        self._kind: Any = type(store)
         self._timeout = timeout
         # For a store without async methods, LangChain would use the event loop's thread pool, which
         # other work needs, and which a process waits for before it exits.
         if isinstance(store, BaseStore):
-            self._is_async = type(store).amget is not BaseStore.amget
+            self._store: Any = store
+            self._is_async = self._kind.amget is not BaseStore.amget
         else:
-            self._is_async = type(store).alookup is not BaseCache.alookup
-        self._paused_until: dict[type, float] = {_Read: 0.0, _Write: 0.0}
+            self._store = _CacheAsStore(store)
+            self._is_async = self._kind.alookup is not BaseCache.alookup
+        self._paused_until = {"read": 0.0, "written to": 0.0}
 
-    def ask(self, request: _Read | _Write) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def ask(self, request: _StoreCall) -> dict[str, str]:
         with self._guarded(request) as is_paused:
-            if type(self._store) in _IN_MEMORY:
-                found = self._call(request)
-            elif not is_paused:
-                found = _store_calls.call(self._timeout, partial(self._call, request), _THREAD)
-        return found
+            if self._kind in _IN_MEMORY:
+                return _texts(request, self._call(request)())
+            if not is_paused:
+                reply = _store_calls.call(self._timeout, self._call(request), _THREAD)
+                return _texts(request, reply)
+        return {}
 
-    async def aask(self, request: _Read | _Write) -> dict[str, str]:
-        found: dict[str, str] = {}
+    async def aask(self, request: _StoreCall) -> dict[str, str]:
         with self._guarded(request) as is_paused:
             if not is_paused and self._is_async:
                 async with asyncio.timeout(self._timeout):
-                    found = await self._acall(request)
+                    return _texts(request, await self._call(request, "a")())
             elif not is_paused:
-                call = partial(self._call, request)
-                found = await _store_calls.acall(self._timeout, call, _THREAD)
-        return found
+                reply = await _store_calls.acall(self._timeout, self._call(request), _THREAD)
+                return _texts(request, reply)
+        return {}
 
-    def _call(self, request: _Read | _Write) -> dict[str, str]:
-        replies = [getattr(self._store, name)(*args) for name, *args in self._calls(request)]
-        return self._entries(request, replies)
-
-    async def _acall(self, request: _Read | _Write) -> dict[str, str]:
-        calls = [getattr(self._store, f"a{name}")(*args) for name, *args in self._calls(request)]
-        return self._entries(request, await asyncio.gather(*calls))
-
-    def _calls(self, request: _Read | _Write) -> list[tuple[Any, ...]]:
-        """Return the methods of the store to call, with their arguments."""
-        if isinstance(self._store, BaseStore):
-            if isinstance(request, _Read):
-                return [("mget", [_name(key) for key in request.keys])]
-            return [("mset", [(_name(key), entry.encode()) for key, entry in request.entries])]
-        if isinstance(request, _Read):
-            return [("lookup", _name(key), _LLM_STRING) for key in request.keys]
-        return [
-            ("update", _name(key), _LLM_STRING, [Generation(text=entry)])
-            for key, entry in request.entries
-        ]
-
-    def _entries(self, request: _Read | _Write, replies: Sequence[Any]) -> dict[str, str]:
-        if isinstance(request, _Write):
-            return {}
-        found = replies[0] if isinstance(self._store, BaseStore) else replies
-        return dict(zip(request.keys, map(_text_of, found), strict=True))
+    def _call(self, request: _StoreCall, prefix: str = "") -> Callable[[], Any]:
+        # The prefix names this package; the key is split so that folders stay small.
+        names = [f"groundedness/{key[:2]}/{key[2:]}" for key in request.keys]
+        if request.entries is None:
+            return partial(getattr(self._store, f"{prefix}mget"), names)
+        pairs = list(zip(names, request.entries, strict=True))
+        return partial(getattr(self._store, f"{prefix}mset"), pairs)
 
     @contextmanager
-    def _guarded(self, request: _Read | _Write) -> Iterator[bool]:
+    def _guarded(self, request: _StoreCall) -> Iterator[bool]:
         """Yield whether the store is paused; pause it if a request fails."""
-        kind = type(request)
-        is_paused = monotonic() < self._paused_until[kind]
+        what = "read" if request.entries is None else "written to"
         try:
-            yield is_paused
+            yield monotonic() < self._paused_until[what]
         except Exception as exc:  # noqa: BLE001  (a store may fail in any way)
             # A store that cannot be read is down; one that cannot be written to may be read.
-            for each in self._paused_until if kind is _Read else (kind,):
+            for each in self._paused_until if what == "read" else (what,):
                 self._paused_until[each] = monotonic() + _PAUSE
-            what = "read" if kind is _Read else "written to"
             _LOGGER.warning(
                 "verdict cache: %s cannot be %s (%s); claims are checked as if it were empty",
-                *(type(self._store).__name__, what, cause(exc)),
+                *(self._kind.__name__, what, cause(exc)),
             )
 
 
-def _name(key: str) -> str:
-    """Prefix a key with this package's name, and split it so that folders stay small."""
-    return f"groundedness/{key[:2]}/{key[2:]}"
+def _texts(request: _StoreCall, reply: Any) -> dict[str, str]:
+    """Read the reply to a request by its keys; there is none to one that writes."""
+    if request.entries is not None:
+        return {}
+    return dict(zip(request.keys, map(_text_of, reply), strict=True))
 
 
 def _text_of(found: Any) -> str:

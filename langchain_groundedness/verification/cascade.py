@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from langchain_core.load.serializable import Serializable
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.base import coerce_to_runnable
-from pydantic import ConfigDict, field_validator, model_validator
+from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
@@ -19,7 +17,7 @@ from langchain_groundedness.verification.base import (
     VerdictSteps,
     checked_reply,
 )
-from langchain_groundedness.verification.by_name import named_verifier
+from langchain_groundedness.verification.by_name import AnyVerifier
 from langchain_groundedness.verification.scoring import strict_threshold_of
 
 __all__ = ["CascadeVerifier", "Stage"]
@@ -42,7 +40,7 @@ class Stage(CheckedOptions, Serializable):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     _can_be_saved = True
 
-    verifier: Runnable[VerificationTask, list[ClaimVerdict]]
+    verifier: AnyVerifier
     """A verifier or its name, or any function or chain from a task to verdicts."""
     settle_supported: float = 0.9
     """From this support probability on, `supported` is final."""
@@ -66,13 +64,6 @@ class Stage(CheckedOptions, Serializable):
             )
             raise ValueError(msg)
         return self
-
-    @field_validator("verifier", mode="before")
-    @classmethod
-    def _runnable(cls, verifier: Any) -> Any:
-        return (
-            named_verifier(verifier) if isinstance(verifier, str) else coerce_to_runnable(verifier)
-        )
 
     @property
     def title(self) -> str:
@@ -155,8 +146,12 @@ class CascadeVerifier(PooledVerifier):
             if not members:
                 return
             asked = [remaining[place] for place in members]
-            own: RunnableConfig = {"tags": [f"stage:{number}"], "run_name": stage.title}
-            replies = yield AskVerifier(stage.verifier, members, asked, own)
+            replies = yield AskVerifier(
+                stage.verifier,
+                members,
+                asked,
+                {"tags": [f"stage:{number}"], "run_name": stage.title},
+            )
             for place, task, reply in zip(members, asked, replies, strict=True):
                 final, undecided = _split_verdicts(stage, task, reply)
                 if number == len(self.stages):
@@ -176,18 +171,16 @@ def _split_verdicts(
     undecided: list[ClaimVerdict] = []
     for verdict in checked_reply(task, reply, stage.title):
         unbacked = verdict.verdict == "unverifiable" and verdict.claim.id in claimed
-        if stage.required and (unbacked or verdict.verdict == "unchecked"):
-            final.append(_unchecked(stage, verdict))
+        if stage.required and unbacked:
+            reason = f"{stage.title} gave a verdict without evidence"
+            final.append(ClaimVerdict.unchecked(verdict.claim, reason, verifier=stage.title))
+        elif (stage.required and verdict.verdict == "unchecked") or (
+            stage.is_final(verdict) and not unbacked
+        ):
+            final.append(verdict)
         else:
-            (final if stage.is_final(verdict) and not unbacked else undecided).append(verdict)
+            undecided.append(verdict)
     return final, undecided
-
-
-def _unchecked(stage: Stage, verdict: ClaimVerdict) -> ClaimVerdict:
-    if verdict.verdict == "unchecked":
-        return verdict
-    reason = f"{stage.title} gave a verdict without evidence"
-    return ClaimVerdict.unchecked(verdict.claim, reason, verifier=stage.title)
 
 
 def _leaning(stage: Stage, verdict: ClaimVerdict) -> str:

@@ -1,7 +1,9 @@
 """Verification with a cross-encoder, a model that reads a claim and a passage together."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -9,20 +11,20 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness._runtime.telemetry import caught
-from langchain_groundedness.evidence.windows import (
-    check_window_options,
-    encoder_tokens,
-    evidence_windows,
-)
+from langchain_groundedness.evidence.windows import encoder_tokens, evidence_windows
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
 from langchain_groundedness.text.words import content_words
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
+from langchain_groundedness.verification.base import (
+    FinalVerdicts,
+    PooledVerifier,
+    VerdictSteps,
+    asked_in_batches,
+)
 from langchain_groundedness.verification.public_models import (
     LoadedModel,
     load_public_model,
@@ -102,14 +104,14 @@ class CrossEncoderVerifier(PooledVerifier):
     evidence_first: bool | None = None
     """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
     evidence first exactly when `classes` are given."""
-    window_sentences: int = 3
+    window_sentences: int = Field(default=3, ge=1)
     """Most sentences in a window. Windows of a public model are filled up to `max_tokens`."""
-    max_tokens: int = 256
+    max_tokens: int = Field(default=256, ge=8)
     """Most tokens in a window; with the claim it must fit what the model reads."""
     count_tokens: Callable[[str], int] | None = None
     """Size of a text in tokens; give the model's own tokenizer to be exact. By default a token for
     three bytes."""
-    batch_size: int = 1024
+    batch_size: int = Field(default=1024, ge=1)
     """Most pairs in one call."""
 
     @model_validator(mode="before")
@@ -138,8 +140,6 @@ class CrossEncoderVerifier(PooledVerifier):
         if self.path is not None and self.revision is not None:
             msg = "path excludes revision, which is of the model's repository: leave one out"
             raise ConfigurationError(msg)
-        check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
-        require_positive(batch_size=self.batch_size)
         if self.scores == "relevance":
             if self.threshold is None or not math.isfinite(self.threshold) or self.classes:
                 msg = "scores='relevance' needs a finite threshold= and excludes classes="
@@ -183,33 +183,20 @@ class CrossEncoderVerifier(PooledVerifier):
                     yield FinalVerdicts(place, [self._unchecked(c, reason) for c in task.claims])
                 return
         evidence = [self._evidence(task, public) for task in tasks]
-        pairs = list(
-            dict.fromkeys(
-                pair
-                for task, each in zip(tasks, evidence, strict=True)
-                for claim in task.claims
-                for pair, _ in self._pairs(task, claim, each, public)
-            )
-        )
-        readings: dict[Pair, _Reading] = {}
-        for first in range(0, len(pairs), self.batch_size):
-            chunk = pairs[first : first + self.batch_size]
-            try:
-                scored = self._read_scores((yield chunk), len(chunk))
-            except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-                scored = [_Reading(failure=_cause(caught(exc)))] * len(chunk)
-            readings.update(zip(chunk, scored, strict=True))
+        pairs = (pair for each in evidence for paired in each.values() for pair, _ in paired)
+        readings = yield from asked_in_batches(pairs, self.batch_size, self._read_scores, _failed)
         for place, (task, each) in enumerate(zip(tasks, evidence, strict=True)):
             verdicts = []
             for claim in task.claims:
-                windows = self._pairs(task, claim, each, public)
-                read = [(readings[pair], window) for pair, window in windows]
-                too_long = each.too_long.get(claim.text)
-                verdicts.append(
-                    self._unchecked(claim, too_long)
-                    if too_long
-                    else self._verdict(task, claim, read)
-                )
+                if claim.id in each:
+                    read = [(readings[pair], window) for pair, window in each[claim.id]]
+                    verdicts.append(self._verdict(task, claim, read))
+                else:
+                    reason = (
+                        f"the claim leaves no room for evidence: {self.cross_encoder} reads "
+                        f"{public.model.limit if public else 0} tokens"
+                    )
+                    verdicts.append(self._unchecked(claim, reason))
             yield FinalVerdicts(place, verdicts)
 
     @override
@@ -223,51 +210,29 @@ class CrossEncoderVerifier(PooledVerifier):
     async def _aask(self, request: list[Pair] | str, configs: Sequence[RunnableConfig]) -> Any:
         return await run_in_executor(None, self._ask, request, configs)
 
-    def _evidence(self, task: VerificationTask, public: LoadedModel | None) -> "_Evidence":
-        """Split the documents into windows that fit beside each claim that is not too long."""
-        documents = task.documents if task.claims else ()
-        if public is None:
-            windows = evidence_windows(
-                documents,
-                sentences=self.window_sentences,
-                max_tokens=self.max_tokens,
-                count_tokens=self.count_tokens or encoder_tokens,
-            )
-            return _Evidence(windows, {})
-        tokens_left = {c.text: public.tokens_left(c.text, task.question) for c in task.claims}
-        enough = [left for left in tokens_left.values() if left >= _LEAST_EVIDENCE]
+    def _evidence(
+        self, task: VerificationTask, public: LoadedModel | None
+    ) -> dict[str, list[tuple[Pair, Passage]]]:
+        """Pair claims, by id, with the windows that fit beside them; leave out those too long."""
+        claims = dict.fromkeys(task.claims, self.max_tokens)
+        if public is not None:
+            left = {claim: public.tokens_left(claim.text, task.question) for claim in task.claims}
+            claims = {claim: tokens for claim, tokens in left.items() if tokens >= _LEAST_EVIDENCE}
         windows = evidence_windows(
-            documents if enough else (),
+            task.documents if claims else (),
             sentences=self.window_sentences,
-            max_tokens=min([self.max_tokens, *enough]),
-            overlap=1,
-            count_tokens=public.count_tokens,
+            max_tokens=min([self.max_tokens, *claims.values()]),
+            overlap=None if public is None else 1,
+            count_tokens=public.count_tokens if public else self.count_tokens or encoder_tokens,
         )
-        reason = (
-            f"the claim leaves no room for evidence: {self.cross_encoder} reads "
-            f"{public.model.limit} tokens"
-        )
-        too_long = {text: reason for text, left in tokens_left.items() if left < _LEAST_EVIDENCE}
-        return _Evidence(windows, too_long)
-
-    def _pairs(
-        self,
-        task: VerificationTask,
-        claim: Claim,
-        evidence: "_Evidence",
-        public: LoadedModel | None,
-    ) -> Iterator[tuple[Pair, Passage]]:
-        """Yield what the model reads for a claim, with the window in it."""
-        if claim.text in evidence.too_long:
-            return
         evidence_first = bool(self.classes) if self.evidence_first is None else self.evidence_first
-        for window in evidence.windows:
+
+        def pair(claim: str, window: str) -> Pair:
             if public is not None:
-                yield public.texts(window.text, claim.text, task.question), window
-            elif evidence_first:
-                yield (window.text, claim.text), window
-            else:
-                yield (claim.text, window.text), window
+                return public.texts(window, claim, task.question)
+            return (window, claim) if evidence_first else (claim, window)
+
+        return {c.id: [(pair(c.text, w.text), w) for w in windows] for c in claims}
 
     @property
     def _threshold(self) -> float:
@@ -302,7 +267,6 @@ class CrossEncoderVerifier(PooledVerifier):
     def _verdict(
         self, task: VerificationTask, claim: Claim, read: Sequence[tuple["_Reading", Passage]]
     ) -> ClaimVerdict:
-        name = self.get_name()
         support = self._best(claim, [(r.supported, window) for r, window in read])
         against = self._best(claim, [(r.contradicted, window) for r, window in read])
         failure = next((r.failure for r, _ in read if r.failure), None)
@@ -311,53 +275,37 @@ class CrossEncoderVerifier(PooledVerifier):
         if failure is not None and support is None:
             return self._unchecked(claim, failure)
         best = max(r.supported for r, _ in read if r.supported is not None)
+        probability = None if self.scores == "relevance" else best
+        verdict = partial(ClaimVerdict, claim=claim, verifier=self.get_name())
         stated: dict[ScoreClass, Passage | None] = {"supported": support, "contradicted": against}
         verdicts = [
-            ClaimVerdict(
-                claim=claim,
+            verdict(
                 verdict=label,
-                support_probability=None if self.scores == "relevance" else best,
+                support_probability=probability,
                 explanation=_EXPLANATIONS[label],
                 citations=(Citation.from_document(task.documents, w.document, w.start, w.end),),
-                verifier=name,
             )
             for label, w in stated.items()
             if w is not None
         ]
-        return merge_verdicts(verdicts) if verdicts else self._unverifiable(claim, best)
+        if verdicts:
+            return merge_verdicts(verdicts)
+        explanation = "The passages that score high share no content word with the claim."
+        if best >= self._threshold:
+            probability = None
+        else:
+            least = f"the threshold of {self._threshold:g}"
+            explanation = f"No passage reaches {least}; the best has {best:.2f}."
+        return verdict(
+            verdict="unverifiable", support_probability=probability, explanation=explanation
+        )
 
     def _best(self, claim: Claim, scored: Sequence[tuple[float | None, Passage]]) -> Passage | None:
         """Return the best window that reaches the threshold and shares a content word."""
-        least = self._threshold
+        words, least = content_words(claim.text), self._threshold
         enough = [(score, w) for score, w in scored if score is not None and score >= least]
-        words = content_words(claim.text)
-        for _, window in sorted(enough, key=lambda pair: pair[0], reverse=True):
-            if words & content_words(window.text):
-                return window
-        return None
-
-    def _unverifiable(self, claim: Claim, best: float) -> ClaimVerdict:
-        threshold = self._threshold
-        likely = best >= threshold
-        return ClaimVerdict(
-            claim=claim,
-            verdict="unverifiable",
-            support_probability=None if likely or self.scores == "relevance" else best,
-            explanation=(
-                "The passages that score high share no content word with the claim."
-                if likely
-                else f"No passage reaches the threshold of {threshold:g}; the best has {best:.2f}."
-            ),
-            verifier=self.get_name(),
-        )
-
-
-class _Evidence(NamedTuple):
-    """The evidence of one task."""
-
-    windows: list[Passage]
-    too_long: Mapping[str, str]
-    """Why a claim cannot be read with any evidence, by its text."""
+        best_first = sorted(enough, key=itemgetter(0), reverse=True)
+        return next((w for _, w in best_first if words & content_words(w.text)), None)
 
 
 class _Reading(NamedTuple):
@@ -372,8 +320,9 @@ class _ScoreError(ValueError):
     """The scores do not match the options."""
 
 
-def _cause(error: Exception) -> str:
-    return str(error) if isinstance(error, _ScoreError) else f"failed with {type(error).__name__}"
+def _failed(error: Exception) -> _Reading:
+    is_known = isinstance(error, _ScoreError)
+    return _Reading(failure=str(error) if is_known else f"failed with {type(error).__name__}")
 
 
 def _probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:

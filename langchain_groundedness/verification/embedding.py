@@ -3,26 +3,28 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from numpy.typing import NDArray
+from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import require_positive
-from langchain_groundedness._runtime.telemetry import caught
-from langchain_groundedness.evidence.windows import (
-    check_window_options,
-    encoder_tokens,
-    evidence_windows,
-)
+from langchain_groundedness.evidence.windows import encoder_tokens, evidence_windows
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.embeddings import VectorsError, unit_rows
 from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, Passage, VerificationTask
-from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
+from langchain_groundedness.verification.base import (
+    FinalVerdicts,
+    PooledVerifier,
+    VerdictSteps,
+    asked_in_batches,
+)
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
 
@@ -74,19 +76,17 @@ class EmbeddingVerifier(PooledVerifier):
     """Least cosine similarity for `supported`."""
     reject: float = 0.5
     """Cosine similarity below which a claim is `unverifiable`."""
-    window_sentences: int = 2
+    window_sentences: int = Field(default=2, ge=1)
     """Windows of one sentence, and of up to this many, are embedded."""
-    max_tokens: int = 256
+    max_tokens: int = Field(default=256, ge=8)
     """Most tokens in a window; many embedding models silently cut what is longer than they read."""
     count_tokens: Callable[[str], int] = encoder_tokens
     """Size of a text in tokens; give the model's own tokenizer to be exact."""
-    batch_size: int = 1024
+    batch_size: int = Field(default=1024, ge=1)
     """Most texts in one call."""
 
     @override
     def _check_options(self) -> None:
-        check_window_options(sentences=self.window_sentences, max_tokens=self.max_tokens)
-        require_positive(batch_size=self.batch_size)
         if not -1 <= self.reject <= self.accept <= 1:
             msg = (
                 "must satisfy -1 <= reject <= accept <= 1, got "
@@ -99,16 +99,12 @@ class EmbeddingVerifier(PooledVerifier):
         windows = [self._windows(task) for task in tasks]
         claims = [claim.text for task in tasks for claim in task.claims]
         passages = [window.text for task_windows in windows for window in task_windows]
-        texts = list(dict.fromkeys(text for text in (*claims, *passages) if text.strip()))
-        vectors: dict[str, Vector | str] = {}
-        for first in range(0, len(texts), self.batch_size):
-            chunk = texts[first : first + self.batch_size]
-            try:
-                embedded = _unit_vectors((yield chunk), len(chunk))
-            except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
-                embedded = [_cause(caught(exc))] * len(chunk)
-            vectors.update(zip(chunk, embedded, strict=True))
-        vectors = _same_size(vectors)
+        texts = (text for text in (*claims, *passages) if text.strip())
+        vectors = yield from asked_in_batches(texts, self.batch_size, _unit_vectors, _cause)
+        sizes = {len(vector) for vector in vectors.values() if not isinstance(vector, str)}
+        if len(sizes) > 1:
+            failure = f"the embeddings have different sizes: {sorted(sizes)}"
+            vectors = dict.fromkeys(vectors, failure)
         for place, (task, task_windows) in enumerate(zip(tasks, windows, strict=True)):
             yield FinalVerdicts(place, list(self._verdicts(task, task_windows, vectors)))
 
@@ -121,18 +117,16 @@ class EmbeddingVerifier(PooledVerifier):
         return await self.embeddings.aembed_documents(request)
 
     def _windows(self, task: VerificationTask) -> list[Passage]:
-        return list(
-            dict.fromkeys(
-                window
-                for sentences in sorted({1, self.window_sentences})
-                for window in evidence_windows(
-                    task.documents if task.claims else (),
-                    sentences=sentences,
-                    max_tokens=self.max_tokens,
-                    count_tokens=self.count_tokens,
-                )
+        found = (
+            evidence_windows(
+                task.documents if task.claims else (),
+                sentences=sentences,
+                max_tokens=self.max_tokens,
+                count_tokens=self.count_tokens,
             )
+            for sentences in sorted({1, self.window_sentences})
         )
+        return list(dict.fromkeys(chain.from_iterable(found)))
 
     def _verdicts(
         self,
@@ -162,11 +156,9 @@ class EmbeddingVerifier(PooledVerifier):
         failure: str | None,
     ) -> ClaimVerdict:
         closest = float(similarities.max())
-        common: dict[str, Any] = {
-            "claim": claim,
-            "verifier": self.get_name(),
-            "similarity": closest,
-        }
+        verdict = partial(
+            SimilarityVerdict, claim=claim, verifier=self.get_name(), similarity=closest
+        )
         differing: tuple[str, ...] = ()
         for place in np.argsort(-similarities, kind="stable").tolist():
             if similarities[place] < self.accept:
@@ -177,26 +169,19 @@ class EmbeddingVerifier(PooledVerifier):
                 quote = Citation.from_document(
                     task.documents, window.document, window.start, window.end
                 )
-                return SimilarityVerdict(
-                    verdict="supported",
-                    explanation=f"A passage has a cosine similarity of {similarities[place]:.2f}.",
-                    citations=(quote,),
-                    **common,
-                )
+                explanation = f"A passage has a cosine similarity of {similarities[place]:.2f}."
+                return verdict(verdict="supported", explanation=explanation, citations=(quote,))
             differing = differing or found
         if closest < self.reject and failure is None:
-            return SimilarityVerdict(
-                verdict="unverifiable",
-                explanation=f"The closest passage has a cosine similarity of only {closest:.2f}.",
-                **common,
-            )
+            explanation = f"The closest passage has a cosine similarity of only {closest:.2f}."
+            return verdict(verdict="unverifiable", explanation=explanation)
         reason = failure or f"a cosine similarity of {closest:.2f} is inconclusive"
         if differing and failure is None:
             reason += f"; what differs: {', '.join(differing)}"
-        return SimilarityVerdict(verdict="unchecked", reason=reason, differing=differing, **common)
+        return verdict(verdict="unchecked", reason=reason, differing=differing)
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: Exception) -> Vector | str:
     if isinstance(error, VectorsError):
         return str(error)
     return f"the embeddings failed with {type(error).__name__}"
@@ -208,13 +193,6 @@ def _unit_vectors(reply: Any, texts: int) -> list[Vector | str]:
         "an embedding is zero or not a number" if np.isnan(row).any() else row
         for row in unit_rows(reply, texts=texts)
     ]
-
-
-def _same_size(vectors: dict[str, Vector | str]) -> dict[str, Vector | str]:
-    sizes = {len(vector) for vector in vectors.values() if not isinstance(vector, str)}
-    if len(sizes) <= 1:
-        return vectors
-    return dict.fromkeys(vectors, f"the embeddings have different sizes: {sorted(sizes)}")
 
 
 _NUMBER = re.compile(r"\d+(?:[.,'\u2019]\d+)*")
@@ -261,23 +239,17 @@ def differences(claim: str, passage: str) -> tuple[str, ...]:
 
 
 def _numbers_differ(claim: str, passage: str) -> bool:
-    claimed_quantities, given_quantities = find_quantities(claim), find_quantities(passage)
+    claimed, given = find_quantities(claim), find_quantities(passage)
     rest, their_rest = (
         _loose_numbers(text, [(q.start, q.end) for q in quantities])
-        for text, quantities in ((claim, claimed_quantities), (passage, given_quantities))
+        for text, quantities in ((claim, claimed), (passage, given))
     )
-    if not claimed_quantities and not rest:
+    if not claimed and not rest:
         return False
     return (
         rest != their_rest
-        or any(
-            not any(same_quantity(q, given) for given in given_quantities)
-            for q in claimed_quantities
-        )
-        or any(
-            not any(same_quantity(claimed, q) for claimed in claimed_quantities)
-            for q in given_quantities
-        )
+        or any(not any(same_quantity(q, other) for other in given) for q in claimed)
+        or any(not any(same_quantity(other, q) for other in claimed) for q in given)
     )
 
 

@@ -2,19 +2,20 @@
 
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self, cast
+from functools import partial
+from itertools import chain
+from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, patch_config
-from pydantic import ConfigDict, Field, model_validator
+from langchain_core.runnables import Runnable, RunnableConfig, patch_config
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import computed, size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import caught
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
@@ -45,8 +46,9 @@ from langchain_groundedness.types import (
     EvidenceBatch,
     VerificationTask,
 )
+from langchain_groundedness.verification.base import StreamingVerifier
 from langchain_groundedness.verification.batched import (
-    JudgeCalls,
+    JudgeCall,
     NumberedEvidence,
     judge_together,
     why_unchecked,
@@ -59,7 +61,7 @@ from langchain_groundedness.verification.verdict_replies import Label, VerdictLi
 __all__ = ["LLMVerifier", "label_probabilities"]
 
 
-class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[ClaimVerdict]]):
+class LLMVerifier(StreamingVerifier):
     """Judges claims with a chat model: any LangChain model, remote or local.
 
     The evidence comes first and is the same in all calls about an answer, so prompt caches pay for
@@ -96,9 +98,6 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         >>> [(v.verdict, v.citations[0].quote) for v in judge.invoke(task)]
         [('supported', 'Rome is the capital of Italy.')]
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-    _can_be_saved = True
 
     model: ChatModel
     """The judge: a chat model, or its name as `provider:name`."""
@@ -141,66 +140,39 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         check_prompt(self._prompt, required={"evidence", claims}, optional={"question"})
         return self
 
-    # Casts to Any: LangChain passes the config by name, which its types do not say.
-
     @override
-    def invoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        return self._call_with_config(cast("Any", self._judge), input, config)
-
-    @override
-    async def ainvoke(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> list[ClaimVerdict]:
-        return await self._acall_with_config(cast("Any", self._ajudge), input, config)
-
-    @override
-    def stream(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> Iterator[list[ClaimVerdict]]:
-        run = cast("Any", self._stream)
-        yield from self._transform_stream_with_config(iter([input]), run, config)
-
-    @override
-    async def astream(
-        self, input: VerificationTask, config: RunnableConfig | None = None, **_: Any
-    ) -> AsyncIterator[list[ClaimVerdict]]:
-
-        async def once() -> AsyncIterator[VerificationTask]:
-            yield input
-
-        run = cast("Any", self._astream)
-        async for verdicts in self._atransform_stream_with_config(once(), run, config):
-            yield verdicts
-
     def _judge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = self._plan(task)
         return plan.merged(plan.judge.batch(plan.calls, self._limited(config)))
 
+    @override
     async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
         plan = await computed(size_of(task.documents), self._plan, task)
         return plan.merged(await plan.judge.abatch(plan.calls, self._limited(config)))
 
+    @override
     def _stream(
         self, tasks: Iterator[VerificationTask], config: RunnableConfig
     ) -> Iterator[list[ClaimVerdict]]:
         for task in tasks:
             plan = self._plan(task)
-            yield from plan.final_verdicts()
+            if task.claims and not plan.calls:
+                yield plan.merged([])
             for place, output in plan.judge.batch_as_completed(plan.calls, self._limited(config)):
-                yield from plan.final_verdicts(place, output)
+                if verdicts := plan.final_verdicts(place, output):
+                    yield verdicts
 
+    @override
     async def _astream(
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
             plan = await computed(size_of(task.documents), self._plan, task)
-            for verdicts in plan.final_verdicts():
-                yield verdicts
+            if task.claims and not plan.calls:
+                yield plan.merged([])
             outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
             async for place, output in outputs:
-                for verdicts in plan.final_verdicts(place, output):
+                if verdicts := plan.final_verdicts(place, output):
                     yield verdicts
 
     def _limited(self, config: RunnableConfig) -> RunnableConfig:
@@ -213,43 +185,37 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
         return self.prompt or default
 
     def _plan(self, task: VerificationTask) -> "_Plan":
-        size = self.claims_per_call if self.strategy == "batched" else 1
-        groups = tuple(
+        is_batched, name = self.strategy == "batched", self.get_name()
+        size = self.claims_per_call if is_batched else 1
+        groups = [
             task.only(task.claims[first : first + size])
             for first in range(0, len(task.claims), size)
+        ]
+        packer = self.packer or EvidencePacker(max_tokens=100_000 if is_batched else 3_000)
+        read: Callable[[EvidenceBatch], Any] = (
+            NumberedEvidence.of if is_batched else PlainEvidence.of
         )
-        packer = self.packer or EvidencePacker(max_tokens=_BUDGET[self.strategy])
-        read: Callable[[EvidenceBatch], Any] = NumberedEvidence.of
-        if self.strategy == "per_claim":
-            read = PlainEvidence.of
-        # Batch by batch, so that calls that share their evidence follow one another.
         evidence = [read(batch) for batch in packer.pack(task.documents)]
-        calls = [_Call(group, batch) for batch in evidence for group in groups]
-        more = len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM
-        if self.strategy == "batched":
-            more = 2 * len(task.claims) * len(evidence) + _CALLS_TO_FIND_THE_FORM * len(calls)
-        budget = RetryBudget(more if self.retry_budget is None else self.retry_budget)
-        return _Plan(task, groups, calls, _Judge(flow=self._flow(budget)), self.get_name())
+        budget = self.retry_budget
+        if budget is None:
+            budget = len(task.claims) * len(evidence) * (2 if is_batched else 1)
+            budget += _CALLS_TO_FIND_THE_FORM * (len(evidence) * len(groups) if is_batched else 1)
+        left = RetryBudget(budget)
+        # Batch by batch, so that calls that share their evidence follow one another.
+        calls = [JudgeCall(group, batch, name, left) for batch in evidence for group in groups]
+        return _Plan(task, groups, calls, _Judge(flow=self._flow), name)
 
-    def _flow(self, budget: RetryBudget) -> Callable[["_Call"], Flow[list[ClaimVerdict]]]:
-        name = self.get_name()
+    def _flow(self, call: JudgeCall) -> Flow[list[ClaimVerdict]]:
         if self.strategy == "per_claim":
-            ask = LabelModel(self.model, self._prompt, self.support_threshold, self.timeout)
-            return lambda call: judge_alone(call.task, call.evidence, ask, name, budget)
-        judge = memoized(self, self._batched_judge)
-        plain = LabelModel(self.model, LABEL_PROMPT, self.support_threshold, self.timeout)
+            return judge_alone(call, self._label_model(self._prompt))
+        # A prompt of the user's own may ask something else than the plain questions.
+        plain = (
+            None if self.prompt else partial(judge_by_questions, self._label_model(LABEL_PROMPT))
+        )
+        return judge_together(call, memoized(self, self._batched_judge), plain)
 
-        def judged(call: _Call) -> Flow[list[ClaimVerdict]]:
-            def by_questions(claim: Claim, before: str) -> Flow[ClaimVerdict | None]:
-                task = call.task.only((claim,))
-                found = yield from judge_by_questions(task, call.evidence, plain, name, budget)
-                return found if found and found.verdict != _label(before) else None
-
-            # A prompt of the user's own may ask something else than these questions.
-            ask = JudgeCalls(judge, by_questions if self.prompt is None else None)
-            return judge_together(call.task, call.evidence, ask, name, budget)
-
-        return judged
+    def _label_model(self, prompt: BaseChatPromptTemplate) -> "LabelModel":
+        return LabelModel(self.model, prompt, self.support_threshold, self.timeout)
 
     def _batched_judge(self) -> StructuredModel[VerdictLines]:
         return StructuredModel[VerdictLines](
@@ -257,22 +223,11 @@ class LLMVerifier(CheckedOptions, RunnableSerializable[VerificationTask, list[Cl
             prompt=self._prompt,
             reply_schema=VerdictLines,
             name="verify_claims",
-            has_lines=True,
             timeout=self.timeout,
         )
 
 
-_BUDGET = {"batched": 100_000, "per_claim": 3_000}
-
 _CALLS_TO_FIND_THE_FORM = 4
-
-
-class _Call(NamedTuple):
-    """Some claims, to be judged against one evidence batch."""
-
-    task: VerificationTask
-    evidence: Any
-    """As the strategy shows it: `NumberedEvidence` or `PlainEvidence`."""
 
 
 @dataclass
@@ -281,52 +236,39 @@ class _Plan:
 
     task: VerificationTask
     groups: Sequence[VerificationTask]
-    calls: list[_Call]
+    calls: list[JudgeCall]
     """Batch of evidence by batch, each with all groups of claims."""
     judge: "_Judge"
     verifier: str
     outputs: dict[int, list[ClaimVerdict]] = field(default_factory=dict)
 
-    def merged(self, outputs: Sequence[list[ClaimVerdict]]) -> list[ClaimVerdict]:
+    def merged(self, outputs: Iterable[list[ClaimVerdict]]) -> list[ClaimVerdict]:
         """Give one verdict per claim of the task."""
-        verdicts = [verdict for output in outputs for verdict in output]
-        return self._reconciled(self.task, verdicts)
+        verdicts = chain.from_iterable(outputs)
+        if self.calls:
+            return reconcile(self.task, verdicts, verifier=self.verifier)
+        reason = "there is no text in the documents to check against"
+        return [ClaimVerdict.unchecked(c, reason, verifier=self.verifier) for c in self.task.claims]
 
-    def final_verdicts(
-        self, place: int | None = None, output: list[ClaimVerdict] | None = None
-    ) -> Iterator[list[ClaimVerdict]]:
+    def final_verdicts(self, place: int, output: list[ClaimVerdict]) -> list[ClaimVerdict]:
         """Give the verdicts that are final now that the call at a place has come back."""
-        if not self.calls and self.task.claims:
-            yield self._reconciled(self.task, [])
-        if place is None or output is None:
-            return
         self.outputs[place] = output
         group = place % len(self.groups)
         places = range(group, len(self.calls), len(self.groups))
-        if all(place in self.outputs for place in places):
-            verdicts = [verdict for place in places for verdict in self.outputs.pop(place)]
-            yield self._reconciled(self.groups[group], verdicts)
-
-    def _reconciled(
-        self, task: VerificationTask, verdicts: Sequence[ClaimVerdict]
-    ) -> list[ClaimVerdict]:
-        if not self.calls:
-            reason = "there is no text in the documents to check against"
-            verdicts = [
-                ClaimVerdict.unchecked(claim, reason, verifier=self.verifier)
-                for claim in task.claims
-            ]
-        return reconcile(task, verdicts, verifier=self.verifier)
+        if not self.outputs.keys() >= set(places):
+            return []
+        verdicts = chain.from_iterable(self.outputs[place] for place in places)
+        return reconcile(self.groups[group], verdicts, verifier=self.verifier)
 
 
-class _Judge(FlowRunnable[_Call, list[ClaimVerdict]]):
+class _Judge(FlowRunnable[JudgeCall, list[ClaimVerdict]]):
     """Carries out one call with all that it takes: repair, asking again."""
 
     name: str | None = "judge_claims"
-    flow: Callable[[_Call], Flow[list[ClaimVerdict]]]
+    flow: Callable[[JudgeCall], Flow[list[ClaimVerdict]]]
 
     @override
-    def _flow(self, call: _Call, /, **_: Any) -> Flow[list[ClaimVerdict]]:
+    def _flow(self, call: JudgeCall, /, **_: Any) -> Flow[list[ClaimVerdict]]:
         return self.flow(call)
 
 
@@ -386,67 +328,142 @@ class LabelModel(NamedTuple):
     timeout: float | None = None
     """Seconds to wait for a reply."""
 
+    def messages(self, claim: Claim, call: JudgeCall) -> list[BaseMessage]:
+        """Ask about a claim."""
+        # Small models judge whether a statement answers the question, if they see one.
+        question = call.task.question if is_short_answer(claim.text) else None
+        return self.prompt.format_messages(
+            evidence=call.evidence.shown,
+            question=question_part(question),
+            claim=fence("statement", fold_space(claim.text)),
+        )
 
-def judge_alone(
-    task: VerificationTask,
-    evidence: "PlainEvidence",
-    ask: LabelModel,
-    verifier: str,
-    budget: RetryBudget,
-) -> Flow[list[ClaimVerdict]]:
-    """Judge the claims of a task against one evidence batch, one call each."""
-    verdicts = []
-    for claim in task.claims:
-        try:
-            answer = yield from _ask(ask, _messages(ask, claim, task, evidence.shown), budget)
-        except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            reason = why_unchecked(caught(exc))
-            verdicts.append(ClaimVerdict.unchecked(claim, reason, verifier=verifier))
-        else:
-            verdicts.append(_verdict(claim, answer, task, evidence, verifier))
-    return verdicts
+    def ask(
+        self, messages: list[BaseMessage], budget: RetryBudget, *, only_labels: bool = False
+    ) -> "Flow[_Answer]":
+        """Ask for a label, and once more if the reply is none."""
+        raw = yield from self._call(messages, budget)
+        answer = self._read(raw)
+        if answer.label is None and not answer.refused and budget.take():
+            said = AIMessage(sanitized(reply_text(raw)) or "…")
+            raw = yield from self._call([*messages, said, HumanMessage(_ONE_WORD)], budget)
+            answer = self._read(raw)
+            if answer.label is None and not (answer.refused or only_labels):
+                answer = self._implied(raw)
+        return answer
+
+    def _call(self, messages: list[BaseMessage], budget: RetryBudget) -> Flow[Any]:
+        """Call the model, asking for log-probabilities unless it is known to refuse the option."""
+        if recall(self.model, _SUBJECT) != 0:
+            asking = self.model.bind(
+                logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
+            )
+            try:
+                raw = yield ModelCall(asking, messages, self.timeout)
+            except Exception as exc:
+                if recall(self.model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
+                    raise
+            else:
+                remember(self.model, _SUBJECT, 1)
+                return raw
+        raw = yield ModelCall(self.model, messages, self.timeout)
+        remember(self.model, _SUBJECT, 0)
+        return raw
+
+    def _read(self, raw: Any) -> "_Answer":
+        label = _label(_plain_text(raw))
+        answer = self._likeliest(label_probabilities(raw)) if label else _Answer()
+        return answer if answer.label else _Answer(label, refused=refused(raw))
+
+    def _likeliest(self, probabilities: dict[Label, float]) -> "_Answer":
+        if not probabilities:
+            return _Answer()
+        support = probabilities.get("supported", 0.0)
+        if support >= self.threshold:
+            return _Answer("supported", support)
+        against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
+        return _Answer("contradicted" if against else "unverifiable", support)
+
+    def _implied(self, raw: Any) -> "_Answer":
+        """Read which label a model that wrote a sentence would have begun with.
+
+        Its text overrides the probabilities: a sentence that may take a verdict back is none, nor
+        is one that goes on after a label, or one in which no denial could be seen.
+        """
+        text = reply_text(raw)
+        begun = re.match(r"[\W_]*([^\W_]+)", text)
+        words = find_words(text)
+        function_words = sum(word.stem in STOP_WORDS for word in words)
+        is_none = (
+            _calls_a_tool(raw)
+            or len(text) > _LONGEST_SENTENCE
+            or (begun and begun[1].lower() in _LABELS)
+            or says_no(text)
+            or may_retract(text)
+            or _HARDLY.search(text)
+            or not _PLAIN.fullmatch(text)
+            or function_words <= _FEWEST_FUNCTION_WORDS * len(words)
+        )
+        return _Answer() if is_none else self._likeliest(label_probabilities(raw, forced=True))
+
+
+class _Answer(NamedTuple):
+    label: Label | None = None
+    support: float | None = None
+    """Probability of `supported` among the labels, if the model gave any probabilities."""
+    refused: bool = False
+
+
+def judge_alone(call: JudgeCall, ask: LabelModel) -> Flow[list[ClaimVerdict]]:
+    """Judge the one claim of a call by a label."""
+    (claim,) = call.task.claims
+    try:
+        answer = yield from ask.ask(ask.messages(claim, call), call.budget)
+    except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
+        return [call.unchecked(claim, why_unchecked(caught(exc)))]
+    if answer.label is None:
+        reason = "the model refused to answer" if answer.refused else "the reply is no label"
+        return [call.unchecked(claim, reason)]
+    best = call.evidence.sentences.best(claim.text) if answer.label != "unverifiable" else None
+    quoted = best and Citation.from_document(
+        call.task.documents, best.document, best.start, best.end
+    )
+    return [
+        ClaimVerdict(
+            claim=claim,
+            verdict=answer.label,
+            support_probability=answer.support,
+            citations=(quoted,) if quoted else (),
+            verifier=call.verifier,
+        )
+    ]
 
 
 def judge_by_questions(
-    task: VerificationTask,
-    evidence: NumberedEvidence,
-    ask: LabelModel,
-    verifier: str,
-    budget: RetryBudget,
+    ask: LabelModel, call: JudgeCall, claim: Claim, last_reply: str
 ) -> Flow[ClaimVerdict | None]:
-    """Ask about the one claim of a task: for a label, then for the sentence that decides it.
+    """Ask about a claim: for a label, then for the sentence that decides it.
 
     Small models that cannot keep to the form of `batched` can answer such questions. It gives
-    `None` if a reply is more than an answer.
+    `None` if a reply is more than an answer, or repeats the last one.
     """
-    (claim,) = task.claims
-    messages = _messages(ask, claim, task, evidence.shown)
-    answer = yield from _ask(ask, messages, budget, only_labels=True)
-    if answer.label is None:
+    messages = ask.messages(claim, call)
+    label, support, _ = yield from ask.ask(messages, call.budget, only_labels=True)
+    if label is None:
         return None
     numbers: tuple[int, ...] = ()
-    if answer.label != "unverifiable":
-        if not budget.take():
+    if label != "unverifiable":
+        if not call.budget.take():
             return None
-        said = AIMessage("yes" if answer.label == "supported" else "no")
+        said = AIMessage("yes" if label == "supported" else "no")
         raw = yield ModelCall(ask.model, [*messages, said, HumanMessage(_WHICH)], ask.timeout)
-        numbers = evidence.named(_plain_text(raw))
+        numbers = call.evidence.named(_plain_text(raw))
         if not numbers:
             return None
-    line = VerdictLine(1, answer.label, numbers)
-    verdict = evidence.verdict(claim, line, task.documents, verifier)
-    return verdict.model_copy(update={"support_probability": answer.support})
-
-
-def _messages(
-    ask: LabelModel, claim: Claim, task: VerificationTask, evidence: str
-) -> list[BaseMessage]:
-    return ask.prompt.format_messages(
-        evidence=evidence,
-        # Small models judge whether a statement answers the question, if they see one.
-        question=question_part(task.question if is_short_answer(claim.text) else None),
-        claim=fence("statement", fold_space(claim.text)),
-    )
+    verdict = call.verdict(claim, VerdictLine(1, label, numbers))
+    if verdict.verdict == _label(last_reply):
+        return None
+    return verdict.model_copy(update={"support_probability": support})
 
 
 class PlainEvidence(NamedTuple):
@@ -465,55 +482,6 @@ class PlainEvidence(NamedTuple):
         return cls(fence("evidence", text), SentenceIndex(batch.passages))
 
 
-class _Answer(NamedTuple):
-    label: Label | None
-    support: float | None
-    """Probability of `supported` among the labels, if the model gave any probabilities."""
-    refused: bool = False
-
-
-def _ask(
-    ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget, *, only_labels: bool = False
-) -> Flow[_Answer]:
-    raw = yield from _call(ask, messages, budget)
-    answer = _read(raw, ask.threshold)
-    if answer.label is None and not answer.refused and budget.take():
-        again = [*messages, AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(_ONE_WORD)]
-        raw = yield from _call(ask, again, budget)
-        answer = _read(raw, ask.threshold)
-        if answer.label is None and not (answer.refused or only_labels):
-            answer = _implied_answer(raw, ask.threshold)
-    return answer
-
-
-def _call(ask: LabelModel, messages: list[BaseMessage], budget: RetryBudget) -> Flow[Any]:
-    """Call the model, asking for log-probabilities unless it is known to refuse the option."""
-    model = ask.model
-    if recall(model, _SUBJECT) != 0:
-        asking = model.bind(
-            logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
-        )
-        try:
-            raw = yield ModelCall(asking, messages, ask.timeout)
-        except Exception as exc:
-            if recall(model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
-                raise
-        else:
-            remember(model, _SUBJECT, 1)
-            return raw
-    raw = yield ModelCall(model, messages, ask.timeout)
-    remember(model, _SUBJECT, 0)
-    return raw
-
-
-def _read(raw: Any, threshold: float) -> _Answer:
-    if refused(raw):
-        return _Answer(None, None, refused=True)
-    label = _label(_plain_text(raw))
-    probabilities = label_probabilities(raw) if label else {}
-    return _from_probabilities(probabilities, threshold) if probabilities else _Answer(label, None)
-
-
 def _plain_text(raw: Any) -> str:
     """Give the text of a reply; nothing if it was cut off, or is no text."""
     return "" if refused(raw) or cut_at_limit(raw) or _calls_a_tool(raw) else reply_text(raw)
@@ -522,36 +490,6 @@ def _plain_text(raw: Any) -> str:
 def _calls_a_tool(raw: Any) -> bool:
     """Tell whether a reply calls a tool, none of which was given."""
     return bool(getattr(raw, "tool_calls", None) or getattr(raw, "invalid_tool_calls", None))
-
-
-def _from_probabilities(probabilities: dict[Label, float], threshold: float) -> _Answer:
-    if not probabilities:
-        return _Answer(None, None)
-    support = probabilities.pop("supported", 0.0)
-    if support >= threshold:
-        return _Answer("supported", support)
-    against = probabilities.get("contradicted", 0.0) > probabilities.get("unverifiable", 0.0)
-    return _Answer("contradicted" if against else "unverifiable", support)
-
-
-def _implied_answer(raw: Any, threshold: float) -> _Answer:
-    """Read which label a model that wrote a sentence would have begun with, by its probabilities.
-
-    Its text overrides the probabilities: a sentence that may take a verdict back is none.
-    """
-    text = reply_text(raw)
-    if _calls_a_tool(raw) or len(text) > _LONGEST_SENTENCE:
-        return _Answer(None, None)
-    begun = re.match(r"[\W_]*([^\W_]+)", text)
-    if begun and begun[1].lower() in _LABELS:  # and went on: it may deny its first word
-        return _Answer(None, None)
-    if says_no(text) or may_retract(text) or _HARDLY.search(text) or not _PLAIN.fullmatch(text):
-        return _Answer(None, None)
-    words = find_words(text)
-    function_words = sum(word.stem in STOP_WORDS for word in words)
-    if function_words <= _FEWEST_FUNCTION_WORDS * len(words):  # no denial could be seen in it
-        return _Answer(None, None)
-    return _from_probabilities(label_probabilities(raw, forced=True), threshold)
 
 
 def _label(text: str) -> Label | None:
@@ -611,24 +549,3 @@ def _label_begun(token: str) -> Label | None:
     if len(piece) < _SHORTEST_PIECE:
         return None
     return next((label for word, label in _LABELS.items() if word.startswith(piece)), None)
-
-
-def _verdict(
-    claim: Claim, answer: _Answer, task: VerificationTask, evidence: PlainEvidence, verifier: str
-) -> ClaimVerdict:
-    if answer.label is None:
-        reason = "the model refused to answer" if answer.refused else "the reply is no label"
-        return ClaimVerdict.unchecked(claim, reason, verifier=verifier)
-    citations: tuple[Citation, ...] = ()
-    if answer.label != "unverifiable":
-        best = evidence.sentences.best(claim.text)
-        if best is not None:
-            found = Citation.from_document(task.documents, best.document, best.start, best.end)
-            citations = (found,)
-    return ClaimVerdict(
-        claim=claim,
-        verdict=answer.label,
-        support_probability=answer.support,
-        citations=citations,
-        verifier=verifier,
-    )

@@ -1,4 +1,4 @@
-"""Public verification models by name: their exact input, labels, limits, licence and size.
+"""Public verification models by name: their exact input, labels and limits.
 
 The weights are loaded into the network classes of `transformers`; code in a model's repository
 never runs. HHEM is published with code of its own, but that only wraps a
@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langchain_groundedness._runtime.installed import absent
@@ -105,8 +104,6 @@ class PublicModel(NamedTuple):
     repository: str
     revision: str | None
     """Commit that is loaded by default; `None` for the newest."""
-    licence: str
-    million_parameters: int
     family: _Family
     limit: int
     """Most tokens of an input."""
@@ -115,43 +112,41 @@ class PublicModel(NamedTuple):
 
 
 # Windows of MiniCheck are the chunks of its published results; 700 tokens are about 500 words.
-PUBLIC_MODELS: Mapping[str, PublicModel] = MappingProxyType(
-    {
-        "hhem": PublicModel(
-            "vectara/hallucination_evaluation_model",
-            "8e4a2e6e96c708cc76c2344f7e4757df2515292c",
-            *("Apache-2.0", 110, _HHEM, 2048, 1024),
-        ),
-        "minicheck-roberta": PublicModel(
-            "lytang/MiniCheck-RoBERTa-Large",
-            "74c8919647e61ed0f71bc177d94f10930f090068",
-            *("MIT", 355, _MINICHECK, 512, 400),
-        ),
-        "minicheck-deberta": PublicModel(
-            "lytang/MiniCheck-DeBERTa-v3-Large",
-            "2f2d01a54fa022a7ffadb76260e1ea8bc88c82bb",
-            *("MIT", 435, _MINICHECK, 2048, 400),
-        ),
-        "minicheck-flan-t5": PublicModel(
-            "lytang/MiniCheck-Flan-T5-Large",
-            "96eafd01cee2d16cf81aaa2fb226b14f422a37b3",
-            *("MIT", 783, _MINICHECK_T5, 2048, 700),
-        ),
-        "lettucedetect-base": PublicModel(
-            "KRLabsOrg/lettucedect-base-modernbert-en-v1",
-            *(None, "MIT", 150, _LETTUCEDETECT, 4096, 2048),
-        ),
-        "lettucedetect-large": PublicModel(
-            "KRLabsOrg/lettucedect-large-modernbert-en-v1",
-            *(None, "MIT", 396, _LETTUCEDETECT, 4096, 2048),
-        ),
-        "deberta-nli": PublicModel(
-            "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
-            "6f5cf0a2b59cabb106aca4c287eed12e357e90eb",
-            *("MIT", 184, _NLI, 512, 256),
-        ),
-    }
-)
+PUBLIC_MODELS: Mapping[str, PublicModel] = {
+    "hhem": PublicModel(
+        "vectara/hallucination_evaluation_model",
+        "8e4a2e6e96c708cc76c2344f7e4757df2515292c",
+        *(_HHEM, 2048, 1024),
+    ),
+    "minicheck-roberta": PublicModel(
+        "lytang/MiniCheck-RoBERTa-Large",
+        "74c8919647e61ed0f71bc177d94f10930f090068",
+        *(_MINICHECK, 512, 400),
+    ),
+    "minicheck-deberta": PublicModel(
+        "lytang/MiniCheck-DeBERTa-v3-Large",
+        "2f2d01a54fa022a7ffadb76260e1ea8bc88c82bb",
+        *(_MINICHECK, 2048, 400),
+    ),
+    "minicheck-flan-t5": PublicModel(
+        "lytang/MiniCheck-Flan-T5-Large",
+        "96eafd01cee2d16cf81aaa2fb226b14f422a37b3",
+        *(_MINICHECK_T5, 2048, 700),
+    ),
+    "lettucedetect-base": PublicModel(
+        "KRLabsOrg/lettucedect-base-modernbert-en-v1",
+        *(None, _LETTUCEDETECT, 4096, 2048),
+    ),
+    "lettucedetect-large": PublicModel(
+        "KRLabsOrg/lettucedect-large-modernbert-en-v1",
+        *(None, _LETTUCEDETECT, 4096, 2048),
+    ),
+    "deberta-nli": PublicModel(
+        "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
+        "6f5cf0a2b59cabb106aca4c287eed12e357e90eb",
+        *(_NLI, 512, 256),
+    ),
+}
 
 
 def public_model(name: str) -> PublicModel:

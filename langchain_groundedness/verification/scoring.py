@@ -58,13 +58,10 @@ def _for_claim(claim: Claim, verdict: ClaimVerdict) -> ClaimVerdict:
 
 
 def _with_valid_citations(verdict: ClaimVerdict, task: VerificationTask) -> ClaimVerdict:
-    if verdict.verdict in ("unverifiable", "unchecked") and not verdict.citations:
-        return verdict
     citations = tuple(c for c in verdict.citations if c.holds_in(task.documents))
-    if citations and len(citations) == len(verdict.citations):
-        return verdict
     if citations or verdict.verdict in ("unverifiable", "unchecked"):
-        return verdict.model_copy(update={"citations": citations})
+        same = len(citations) == len(verdict.citations)
+        return verdict if same else verdict.model_copy(update={"citations": citations})
     return verdict.model_copy(
         update={
             "verdict": "unverifiable",

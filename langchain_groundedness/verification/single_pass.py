@@ -1,6 +1,6 @@
 """Extraction and verification in one call of a chat model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
@@ -41,29 +41,6 @@ from langchain_groundedness.verification.verdict_replies import (
 )
 
 __all__ = ["SinglePassJudge"]
-
-
-class Judged(NamedTuple):
-    """What a reply says about one sentence, before it is checked against the evidence."""
-
-    whole: VerdictLine | None = None
-    """Its verdict, if it was judged as a whole."""
-    parts: tuple[tuple[str, VerdictLine | None], ...] = ()
-    """The statements it was split into, each with its verdict; `None` for one that was not
-    decided: it got two different ones, or one that cannot be read."""
-    undecided: bool = False
-    """Whether the sentence, as it stands, got two different verdicts."""
-
-    def about(self, sentence: str) -> "Judged":
-        """Treat a statement that repeats the sentence as the sentence."""
-        parts = dict(self.parts)
-        if sentence not in parts:
-            return self
-        again = parts.pop(sentence)
-        if self.whole is None and not self.undecided:
-            return Judged(again, tuple(parts.items()), again is None)
-        agreed = self.whole if self.whole and again and self.whole.label == again.label else None
-        return Judged(agreed, tuple(parts.items()), agreed is None)
 
 
 class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimVerdict]]):
@@ -127,15 +104,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
         """
         return memoized(self, self._stages).verifier
 
-    def _layout(self, task: VerificationTask) -> "_Layout":
-        sentences = tuple(sentence_claims(task.answer or "", only_checkable=False))
-        evidence = None
-        tokens = sum(self.packer.count_tokens(d.page_content) for d in task.documents)
-        if sentences and tokens <= self.packer.max_tokens:
-            batches = self.packer.pack(task.documents)
-            evidence = NumberedEvidence.of(batches[0]) if len(batches) == 1 else None
-        return _Layout(task, sentences, evidence)
-
     _is_slow = True
 
     @override
@@ -144,50 +112,50 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     @override
     def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:
-        layout = self._layout(task)
-        sentences, evidence = layout.sentences, layout.evidence
+        stages, name = memoized(self, self._stages), self.get_name()
+        sentences = sentence_claims(task.answer or "", only_checkable=False)
+        statements = _numbered(s for s in sentences if not may_be_skipped(s.text))
+        if not sentences:
+            return []
         if not has_text(task.documents):
-            claims = _numbered(layout.statements)
-            return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
+            verify = ModelCall(stages.verifier, task.only(statements))
+            return (yield verify) if statements else []
+        evidence = self._evidence(task)
         if evidence is None or len(sentences) > self.max_sentences:
-            return (yield from self._two_steps(task)) if sentences else []
-        name = self.get_name()
-        values, read = layout.request(evidence)
+            request = ExtractionTask(answer=task.answer or "", question=task.question)
+            claims = yield ModelCall(stages.extractor, request)
+            return (yield ModelCall(stages.verifier, task.only(claims))) if claims else []
+        values, read = _request(task, sentences, evidence)
+        reply = ReplyVerdicts({}, {})
         try:
-            reply = yield ModelCall(
-                memoized(self, self._stages).ask, values, options={"read": read}
-            )
-        except OutputParsingError as exc:
-            if isinstance(exc, ModelRefusedError):
-                return layout.unchecked(exc, name)
-            judged: Mapping[int, Judged] = {}
+            reply = yield ModelCall(stages.ask, values, options={"read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            return layout.unchecked(exc, name)
-        else:
-            judged = read_judged(reply)
-        return (yield from self._verdicts_of(layout, evidence, judged))
-
-    def _two_steps(self, task: VerificationTask) -> Flow[list[ClaimVerdict]]:
-        request = ExtractionTask(answer=task.answer or "", question=task.question)
-        claims = yield ModelCall(memoized(self, self._stages).extractor, request)
-        return (yield ModelCall(self.verifier, task.only(claims))) if claims else []
-
-    def _verdicts_of(
-        self, layout: "_Layout", evidence: NumberedEvidence, judged: Mapping[int, Judged]
-    ) -> Flow[list[ClaimVerdict]]:
-        """Keep what the evidence backs, and ask again about what is missing."""
-        found = list(layout.found(judged))
+            if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
+                reason = why_unchecked(caught(exc))
+                return [ClaimVerdict.unchecked(c, reason, verifier=name) for c in statements]
+        # What the evidence backs is kept, and what is missing asked about again.
+        found = list(_found_claims(task, sentences, reply))
         claims = _numbered(claim for claim, _ in found)
-        task, name = layout.task.only(claims), self.get_name()
+        task = task.only(claims)
+        lines = [line for _, line in found]
         verdicts = [
             evidence.verdict(claim, line, task.documents, name)
-            for claim, (_, line) in zip(claims, found, strict=True)
+            for claim, line in zip(claims, lines, strict=True)
             if line is not None
         ]
-        missing = [c for c, (_, line) in zip(claims, found, strict=True) if line is None]
+        missing = [claim for claim, line in zip(claims, lines, strict=True) if line is None]
         if missing:
-            verdicts += yield ModelCall(self.verifier, task.only(missing))
+            verdicts += yield ModelCall(stages.verifier, task.only(missing))
         return reconcile(task, verdicts, verifier=name)
+
+    def _evidence(self, task: VerificationTask) -> NumberedEvidence | None:
+        """Number the evidence; `None` if it does not fit one call."""
+        if sum(self.packer.count_tokens(d.page_content) for d in task.documents) > (
+            self.packer.max_tokens
+        ):
+            return None
+        batches = self.packer.pack(task.documents)
+        return NumberedEvidence.of(batches[0]) if len(batches) == 1 else None
 
     def _stages(self) -> "_Stages":
         ask = StructuredModel[VerdictLines](
@@ -195,7 +163,6 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             prompt=self.prompt or SINGLE_PASS_PROMPT,
             reply_schema=VerdictLines,
             name="judge_answer",
-            has_lines=True,
             plain=self.reply_form == "lines",
             timeout=self.timeout,
         )
@@ -219,79 +186,58 @@ class _Stages(NamedTuple):
     verifier: LLMVerifier
 
 
-class _Layout(NamedTuple):
-    """An answer and its evidence, as the model is to see them."""
+def _request(
+    task: VerificationTask, sentences: Sequence[Claim], evidence: NumberedEvidence
+) -> tuple[dict[str, str], ReplyReader]:
+    """Fill the variables of the prompt, and make what reads the reply.
 
-    task: VerificationTask
-    sentences: tuple[Claim, ...]
-    """All of the answer, also those that state nothing: they are context."""
-    evidence: NumberedEvidence | None
-    """`None` if it does not fit one call, or there is none."""
-
-    @property
-    def statements(self) -> list[Claim]:
-        """The sentences that may not go unchecked."""
-        return [s for s in self.sentences if not may_be_skipped(s.text)]
-
-    def request(self, evidence: NumberedEvidence) -> tuple[dict[str, Any], ReplyReader]:
-        """Fill the variables of the prompt, and make what reads the reply."""
-        texts = (fold_space(sentence.text) for sentence in self.sentences)
-        numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
-        question, answer = question_part(self.task.question), fence("answer", numbered)
-        tag = reply_tag(evidence.shown, question, answer)
-        values = {"evidence": evidence.shown, "question": question, "answer": with_tag(answer, tag)}
-        reader = ReplyReader(tag, len(self.sentences), len(evidence.sentences), has_statements=True)
-        return values, reader
-
-    def unchecked(self, exc: Exception, verifier: str) -> list[ClaimVerdict]:
-        """Leave all statements unchecked after an error."""
-        reason = why_unchecked(caught(exc))
-        return [
-            ClaimVerdict.unchecked(claim, reason, verifier=verifier)
-            for claim in _numbered(self.statements)
-        ]
-
-    def found(self, judged: Mapping[int, Judged]) -> Iterator[tuple[Claim, VerdictLine | None]]:
-        """Give the claims of the answer, each with its line, or `None` where it has none."""
-        known = known_stems(self.task.answer or "", self.task.question)
-        for number, sentence in enumerate(self.sentences, 1):
-            said = judged.get(number, Judged()).about(fold_space(sentence.text))
-            parts, whole = dict(said.parts), said.whole
-            if parts:
-                claims = rewritings(sentence, parts, known)
-                denied = whole is not None and whole.label != "supported"
-                backed = any(part and part.label != "supported" for part in parts.values())
-                if said.undecided or (denied and not backed):  # in two minds about the sentence
-                    parts = dict.fromkeys(parts)
-                if (denied or said.undecided) and sentence not in claims:
-                    claims.append(sentence)
-                for claim in claims:
-                    yield claim, parts.get(claim.text, whole)
-            elif whole is not None or not may_be_skipped(sentence.text):
-                yield sentence, whole
+    The model also sees the sentences that state nothing: they are context.
+    """
+    texts = (fold_space(sentence.text) for sentence in sentences)
+    numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
+    question, answer = question_part(task.question), fence("answer", numbered)
+    tag = reply_tag(evidence.shown, question, answer)
+    values = {"evidence": evidence.shown, "question": question, "answer": with_tag(answer, tag)}
+    return values, ReplyReader(tag, len(sentences), len(evidence.sentences), has_statements=True)
 
 
-def _numbered(claims: Sequence[Claim] | Iterator[Claim]) -> tuple[Claim, ...]:
+def _found_claims(
+    task: VerificationTask, sentences: Sequence[Claim], reply: ReplyVerdicts
+) -> Iterator[tuple[Claim, VerdictLine | None]]:
+    """Give the claims of the answer, each with its line, or `None` where it has none."""
+    known = known_stems(task.answer or "", task.question)
+    for number, sentence in enumerate(sentences, 1):
+        has_line = number in reply.decided or number in reply.undecided
+        lines = [reply.decided.get(number)] if has_line else []
+        statements: dict[str, list[VerdictLine | None]] = {}
+        for place, text, verdict in reply.statements:
+            if place == number:
+                statements.setdefault(fold_space(text), []).append(verdict)
+        lines += statements.pop(fold_space(sentence.text), [])
+        whole = _agreed(lines)
+        if statements:
+            parts = {text: _agreed(verdicts) for text, verdicts in statements.items()}
+            claims = rewritings(sentence, parts, known)
+            undecided = bool(lines) and whole is None
+            denied = whole is not None and whole.label != "supported"
+            backed = any(part and part.label != "supported" for part in parts.values())
+            if undecided or (denied and not backed):  # in two minds about the sentence
+                parts = dict.fromkeys(parts)
+            if (denied or undecided) and sentence not in claims:
+                claims.append(sentence)
+            for claim in claims:
+                yield claim, parts.get(claim.text, whole)
+        elif whole is not None or not may_be_skipped(sentence.text):
+            yield sentence, whole
+
+
+def _agreed(lines: Sequence[VerdictLine | None]) -> VerdictLine | None:
+    """Give the first of lines that have one label."""
+    labels = {line and line.label for line in lines}
+    return lines[0] if len(labels) == 1 else None
+
+
+def _numbered(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     return tuple(
         claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)
     )
-
-
-def read_judged(reply: ReplyVerdicts) -> dict[int, Judged]:
-    """Put together what a reply says about each sentence."""
-    parts: dict[int, dict[str, list[VerdictLine | None]]] = {}
-    for number, text, verdict in reply.statements:
-        parts.setdefault(number, {}).setdefault(fold_space(text), []).append(verdict)
-    return {
-        number: Judged(
-            reply.decided.get(number),
-            tuple((text, _agreed(said)) for text, said in parts.get(number, {}).items()),
-            number in reply.undecided,
-        )
-        for number in sorted({*reply.decided, *reply.undecided, *parts, *reply.skipped})
-    }
-
-
-def _agreed(verdicts: Sequence[VerdictLine | None]) -> VerdictLine | None:
-    labels = {verdict and verdict.label for verdict in verdicts}
-    return verdicts[0] if len(labels) == 1 else None

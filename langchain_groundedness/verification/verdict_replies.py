@@ -30,7 +30,8 @@ Every step looks at each character a bounded number of times, however a reply ru
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.llm.prompts import VerdictLines
@@ -40,6 +41,7 @@ from langchain_groundedness.llm.replies import (
     nested_too_deep,
     reply_text,
     shortcoming,
+    tool_calls,
 )
 
 __all__ = ["Label", "ReplyReader", "ReplyVerdicts", "StatementLine", "VerdictLine", "may_retract"]
@@ -138,7 +140,7 @@ class ReplyReader(NamedTuple):
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
         """Give the lines of a reply, and the text before and after the first of them."""
         text = reply_text(raw)
-        if calls := list(_tool_calls(message_of(raw))):
+        if calls := list(tool_calls(message_of(raw))):
             return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
         if not (begins := _OBJECT.search(text)):
             return self._of_text(text, is_cut=cut_at_limit(raw))
@@ -250,21 +252,15 @@ class ReplyReader(NamedTuple):
                 others.append(rest)
             elif not 1 <= number <= self.claims:
                 strangers.add(number)
-            elif self.has_statements and rest[:1] in _CLOSING:
-                statement = self._statement(number, rest)
-                if statement is None or _CUT in rest:
-                    undecided[number] = _NOT_IN_FORM
-                else:
-                    statements.append(statement)
-            elif self.has_statements and _SKIP.fullmatch(rest):
-                found.setdefault(number, set()).add("skip")
+            elif isinstance(said := self._said(number, rest), StatementLine):
+                statements.append(said)
+            elif isinstance(said, VerdictLine):
+                decided.setdefault(number, said)
+                found.setdefault(number, set()).add(said.label)
+            elif said == _SKIPPED:
+                found.setdefault(number, set()).add(said)
             else:
-                verdict = self._verdict(number, rest)
-                if isinstance(verdict, str):
-                    undecided[number] = verdict
-                else:
-                    decided.setdefault(number, verdict)
-                    found.setdefault(number, set()).add(verdict.label)
+                undecided[number] = said
         for number, labels in found.items():
             if len(labels) > 1:
                 undecided.setdefault(number, "has two different verdicts for the claim")
@@ -272,7 +268,7 @@ class ReplyReader(NamedTuple):
             {number: line for number, line in decided.items() if number not in undecided},
             undecided,
             tuple(statements),
-            frozenset(n for n, labels in found.items() if labels == {"skip"}) - undecided.keys(),
+            frozenset(n for n, labels in found.items() if labels == {_SKIPPED}) - undecided.keys(),
             frozenset(strangers),
         ), others
 
@@ -285,11 +281,15 @@ class ReplyReader(NamedTuple):
             return 1, bare
         return None, line
 
-    def _statement(self, number: int, text: str) -> StatementLine | None:
-        """Read `(STATEMENT): [4] LABEL | NOTES`."""
+    def _said(self, number: int, text: str) -> VerdictLine | StatementLine | str:
+        """Read what a line says: a verdict, `(STATEMENT): VERDICT`, or `skip`; or what is wrong."""
+        if self.has_statements and _SKIP.fullmatch(text):
+            return _SKIPPED
+        if not self.has_statements or text[:1] not in _CLOSING:
+            return self._verdict(number, text)
         end = _end_of_statement(text)
-        if end is None:
-            return None
+        if end is None or _CUT in text:
+            return _NOT_IN_FORM
         verdict = self._verdict(number, text[end + 1 :].lstrip(_BETWEEN))
         return StatementLine(number, text[1:end], None if isinstance(verdict, str) else verdict)
 
@@ -311,6 +311,8 @@ class ReplyReader(NamedTuple):
             return "has two labels in one line"
         return VerdictLine(number, label, numbers, *_notes(label, notes))
 
+
+_SKIPPED = "skip"
 
 _NOT_IN_FORM = "is not in the form that was asked for"
 
@@ -410,14 +412,6 @@ def _only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _STRICT = json.JSONDecoder(object_pairs_hook=_only_once)
 
 
-def _tool_calls(message: Any) -> Iterator[tuple[str | None, str]]:
-    """Give the name and the arguments of each tool call of a message, valid JSON or not."""
-    for call in getattr(message, "tool_calls", None) or ():
-        yield call.get("name"), json.dumps(call.get("args"), ensure_ascii=False)
-    for call in getattr(message, "invalid_tool_calls", None) or ():
-        yield call.get("name"), call.get("args") or ""
-
-
 def _around(*texts: str) -> list[str]:
     """Give the lines of what stands around verdicts, without the signs of code fences."""
     lines = (line.strip(" \t`*_#>-") for text in texts for line in text.splitlines())
@@ -484,11 +478,9 @@ def _announces(sentence: str) -> bool:
 def _offers(sentence: str) -> bool:
     """Tell whether a sentence offers help, or ends the reply."""
     sentence = sentence.removesuffix("?")
-    if _BASED.fullmatch(sentence):
-        return True
-    return bool(_OFFER.match(sentence)) and _OFFERED.issuperset(
-        filter(None, _WORDS.split(sentence))
-    )
+    words = filter(None, _WORDS.split(sentence))
+    is_offer = _OFFER.match(sentence) and _OFFERED.issuperset(words)
+    return bool(is_offer or _BASED.fullmatch(sentence))
 
 
 _BEGUN = re.compile(r"[\W_]*+(?:claim|sentence|[cs])?+[\W_]*+[0-9]*+", re.IGNORECASE | re.ASCII)
@@ -523,12 +515,8 @@ def _end_of_statement(text: str) -> int | None:
     ends = [match.start() for match in _CLOSED[closing].finditer(text.partition("|")[0], 1)]
     if opening == closing:
         return ends[0] if len(ends) == 1 else None
-    depth, balanced = 0, None
-    for place, sign in enumerate(text):
-        depth += (sign == opening) - (sign == closing)
-        if depth == 0:
-            balanced = place
-            break
+    depths = accumulate((sign == opening) - (sign == closing) for sign in text)
+    balanced = next((place for place, depth in enumerate(depths) if depth == 0), None)
     if balanced in ends:
         return balanced
     return ends[0] if len(ends) == 1 else None
@@ -574,10 +562,7 @@ def _names_another(note: str, label: Label) -> bool:
 
 def _notes(label: Label, notes: list[str]) -> tuple[str | None, str]:
     said = [note for note in notes if note.lower() not in _NO_NOTE]
-    if label == "contradicted" and said:
-        value = said[0]
-        if len(notes) > 1 and notes[0] == value:
-            return value, " ".join(said[1:])
-        if len(notes) == 1 and len(value.split()) <= _LONGEST_VALUE:
-            return value, ""
-    return None, " ".join(said)
+    if label != "contradicted" or not said:
+        return None, " ".join(said)
+    has_value = notes[0] == said[0] if len(notes) > 1 else len(said[0].split()) <= _LONGEST_VALUE
+    return (said[0], " ".join(said[1:])) if has_value else (None, " ".join(said))
