@@ -8,8 +8,8 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
@@ -113,23 +113,19 @@ class AuditLog(ABC):
             msg = f"retry_after must be a number of seconds above 0, got {retry_after!r}"
             raise ConfigurationError(msg)
         self._raises = on_store_down == "raise"
-        self._spools_when_full = on_full == "spool"
-        self._max_pending = max_pending
-        needs_spool = not self._raises or self._spools_when_full
-        self._spool = Spool(spool_path) if needs_spool else None
+        spool = None if self._raises and on_full == "wait" else Spool(spool_path)
+        self._spool_when_full = spool if on_full == "spool" else None
         self._closed = False
-        self._new_queue = partial(
-            WriteQueue,
+        self._queue = WriteQueue(
             prepare=self._prepare,
             write=self.write,
-            spool=self._spool,
+            spool=spool,
             spools_when_down=not self._raises,
             max_pending=max_pending,
             retry_after=float(retry_after),
         )
-        self._queue = self._new_queue()
         _logs.add(self)
-        if self._spool is not None and not self._spool.is_empty:
+        if spool is not None and not spool.is_empty:
             self._queue.start()
 
     @abstractmethod
@@ -158,7 +154,7 @@ class AuditLog(ABC):
     @property
     def spooled(self) -> int:
         """How many records wait in the spool, of all processes that share it."""
-        return 0 if self._spool is None else len(self._spool)
+        return 0 if self._queue.spool is None else len(self._queue.spool)
 
     def record(self, record: AuditRecord) -> None:
         """Queue a record. Returns at once, unless the queue is full.
@@ -309,31 +305,27 @@ class AuditLog(ABC):
 
     def _offer_beyond_limit(self, record: AuditRecord) -> None:
         if not _in_loop():
-            if self._spools_when_full and self._is_spooled(record):
-                return
+            if self._spool_when_full is not None:
+                try:
+                    self._spool_when_full.append([self._prepare(record)])
+                except OSError as exc:
+                    logger.warning("audit: a record could not be spooled (%s)", failure(exc))
+                else:
+                    return
             self._queue.wait_for_room(_ROOM_TIMEOUT)
         if not self._queue.offer(record):
-            logger.warning("audit: more than max_pending=%d records are waiting", self._max_pending)
+            most = self._queue.max_pending
+            logger.warning("audit: more than max_pending=%d records are waiting", most)
             self._queue.offer(record, beyond=True)
-
-    def _is_spooled(self, record: AuditRecord) -> bool:
-        assert self._spool is not None  # noqa: S101  (made at construction)
-        try:
-            self._spool.append([self._prepare(record)])
-        except OSError as exc:
-            logger.warning("audit: a record could not be spooled (%s)", failure(exc))
-            return False
-        return True
 
     def _flushed(self, timeout: float | None) -> bool:
         if self._closed:
             return not self._queue.size
-        flush = self._queue.flush(timeout)
-        if flush.ended and flush.durable:
-            return True
-        if flush.ended or (self._raises and self._queue.failure is not None):
+        durable = self._queue.flush(timeout)
+        fails = self._raises and self._queue.failure is not None
+        if durable is False or (durable is None and fails):
             raise self._not_durable()
-        return False
+        return durable is not None
 
     def _not_durable(self, *, taken: bool = True) -> AuditError:
         number, why = self._queue.size, self._queue.failure
@@ -361,7 +353,7 @@ class AuditLog(ABC):
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
     def _begin_in_child(self) -> None:
-        self._queue = self._new_queue()  # records queued before the fork are the parent's
+        self._queue = replace(self._queue)  # records queued before the fork are the parent's
         self.forked()
 
 

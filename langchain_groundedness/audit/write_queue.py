@@ -6,11 +6,10 @@ Its own module because it holds all the thread synchronization of the audit log.
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any
 
 from langchain_groundedness._runtime.files import failure
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
@@ -21,77 +20,50 @@ from langchain_groundedness.exceptions import GroundednessError, cause
 __all__ = ["WriteQueue"]
 
 _BATCH = 500
-_IDLE = 60.0
-"""Seconds after which an idle log checks the spool for records of other processes."""
 _LONGEST_PAUSE = 30.0
 
 logger = logging.getLogger("langchain_groundedness")
 
 
-class _StoreWriter(Protocol):
-    def __call__(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None: ...
-
-
-class Flushed(NamedTuple):
-    """The outcome of a flush."""
-
-    ended: bool
-    """Whether it ended in time."""
-    durable: bool
-    """Whether all records queued before it are durable."""
-
-
+@dataclass(kw_only=True, eq=False)
 class WriteQueue:
     """Accepts records without blocking; a thread writes them to the store or the spool.
 
-    The lock is never held during I/O, so an event loop may take it; it is re-entrant because
-    garbage collection may record at any point.
+    The lock is never held during I/O while threads can start, so an event loop may take it; it is
+    re-entrant because garbage collection may record at any point.
     """
 
-    def __init__(  # noqa: PLR0913  (made in one place, by keyword)
-        self,
-        *,
-        prepare: Callable[[AuditRecord], AuditEntry],
-        write: _StoreWriter,
-        spool: Spool | None,
-        spools_when_down: bool,
-        max_pending: int,
-        retry_after: float,
-    ) -> None:
+    prepare: Callable[[AuditRecord], AuditEntry]
+    write: Callable[..., Any]
+    spool: Spool | None
+    spools_when_down: bool
+    max_pending: int
+    retry_after: float
+    failure: str | None = field(default=None, init=False)
+    """Why the last write failed; `None` if it succeeded."""
+
+    def __post_init__(self) -> None:
         """Start empty; the store is assumed to be up."""
-        self._prepare = prepare
-        self._write = write
-        self._spool = spool
-        self._spools_when_down = spools_when_down
-        self._max_pending = max_pending
-        self._retry_after = self._pause = retry_after
         self._changed = threading.Condition()
-        self._starting = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._waiting: deque[AuditRecord] = deque()
-        self._batch: list[AuditEntry] = []
-        self._taken = 0
-        """How many records are being written; `_batch` has them once they are prepared."""
-        self._queued = 0
-        self._flushes_asked = 0
-        self._flushes_answered = 0
+        self._waiting: list[AuditRecord] = []
+        self._queued = self._flushes_asked = self._flushes_answered = 0
         self._closed = False
         self._stuck = False
         """Whether neither store nor spool took the records, which stay in memory until `_due`."""
+        self._pause = self.retry_after
         self._due = 0.0
         """When the store is retried."""
-        self.failure: str | None = None
-        """Why the last write failed; `None` if it succeeded."""
 
     @property
     def size(self) -> int:
         """Number of queued records that are not durable."""
-        return len(self._waiting) + self._taken
+        return len(self._waiting)
 
     def offer(self, record: AuditRecord, *, beyond: bool = False) -> bool:
         """Queue a record if there is room; with `beyond`, in any case."""
         with self._changed:
-            taken = beyond or self.size < self._max_pending
+            taken = beyond or self.size < self.max_pending
             if taken:
                 self._waiting.append(record)
                 self._queued += 1
@@ -102,10 +74,10 @@ class WriteQueue:
     def wait_for_room(self, timeout: float) -> None:
         """Wait for room in the queue, or the timeout."""
         with self._changed:
-            self._changed.wait_for(lambda: self.size < self._max_pending, timeout)
+            self._changed.wait_for(lambda: self.size < self.max_pending, timeout)
 
-    def flush(self, timeout: float | None) -> Flushed:
-        """Wait until all queued records are written, or writing fails."""
+    def flush(self, timeout: float | None) -> bool | None:
+        """Wait until all queued records are durable, or writing fails; `None` if time is up."""
         with self._changed:
             self._flushes_asked += 1
             flush, upto = self._flushes_asked, self._queued
@@ -113,13 +85,11 @@ class WriteQueue:
         self.start()
         with self._changed:
             ended = self._changed.wait_for(lambda: self._flushes_answered >= flush, timeout)
-            return Flushed(ended, durable=self._queued - self.size >= upto)
+            return self._queued - self.size >= upto if ended else None
 
     def start(self) -> None:
         """Start the writer thread, unless it runs."""
-        if self._thread is not None and self._thread.is_alive():
-            return
-        with self._starting:
+        with self._changed:
             if self._thread is not None and self._thread.is_alive():
                 return
             thread = threading.Thread(target=self._run, name="groundedness-audit", daemon=True)
@@ -147,12 +117,12 @@ class WriteQueue:
 
     def _run_once(self) -> bool:
         """Wait for work and do it; return whether more may come."""
-        timeout = self._wait_seconds()
+        retries = self._stuck or not (self.spool is None or self.spool.is_empty)
+        timeout = max(0.0, self._due - time.monotonic()) if retries else None
         with self._changed:
             self._changed.wait_for(self._has_work, timeout)
             flushes, number, closed = self._flushes_asked, self.size, self._closed
-        retry_now = closed or flushes > self._flushes_answered
-        self._empty(number, retry_now=retry_now)
+        self._empty(number, retry_now=closed or flushes > self._flushes_answered)
         with self._changed:
             self._flushes_answered = flushes
             self._changed.notify_all()
@@ -162,65 +132,44 @@ class WriteQueue:
         asked = self._closed or self._flushes_asked > self._flushes_answered
         return asked or (bool(self._waiting) and not self._stuck)
 
-    def _wait_seconds(self) -> float:
-        if self._stuck or (self._spool is not None and not self._spool.is_empty):
-            return max(0.0, self._due - time.monotonic())
-        return _IDLE
-
     def _empty(self, number: int, *, retry_now: bool) -> None:
         """Write the queued records, after those in the spool."""
-        due = retry_now or time.monotonic() >= self._due
-        up = (due or self.failure is None) and self._drain_spool()
-        while number and (batch := self._next_batch(number)):
-            up = up and self._store(batch)
-            self._stuck = not up and not self._to_spool(batch)
+        up = retry_now or self.failure is None or time.monotonic() >= self._due
+        for done in range(0, max(number, 1), _BATCH):  # once without records, for the spool
+            taken = self._waiting[: min(_BATCH, number - done)]
+            batch = [self.prepare(record) for record in taken]
+            up = up and self._to_store(batch)
+            self._stuck = bool(batch) and not up and not self._to_spool(batch)
             if self._stuck:
                 return
-            number -= len(batch)
-            self._drop_batch()
-
-    def _next_batch(self, number: int) -> list[AuditEntry]:
-        if not self._batch:
             with self._changed:
-                taken = [self._waiting.popleft() for _ in range(min(number, _BATCH))]
-                self._taken = len(taken)
-            self._batch = [self._prepare(record) for record in taken]
-        return self._batch
+                del self._waiting[: len(batch)]
+                self._changed.notify_all()
 
-    def _drop_batch(self) -> None:
-        with self._changed:
-            self._batch, self._taken = [], 0
-            self._changed.notify_all()
-
-    def _drain_spool(self) -> bool:
-        """Move spooled records to the store first; return whether new ones may follow them."""
-        if self._spool is None or self._spool.is_empty:
-            return True
+    def _to_store(self, batch: Sequence[AuditEntry]) -> bool:
+        """Write what is in the spool, then a batch; return whether the next one may follow."""
         try:
-            drained = self._spool.drain(partial(self._write, repeated=True))
-        except Exception as exc:  # noqa: BLE001  (the store, or the file: tried again later)
-            self._failed(exc)
-            return False
-        if not drained:  # another process moves it; new records go after it
-            self._due = time.monotonic() + self._retry_after
-            return not self._spools_when_down
-        self._recovered()
-        return True
-
-    def _store(self, batch: Sequence[AuditEntry]) -> bool:
-        try:
-            self._write(batch, repeated=self.failure is not None)
+            if self.spool is not None and not self.spool.is_empty:
+                moved = self.spool.drain(lambda entries: self.write(entries, repeated=True))
+                if not moved:  # another process moves it; new records go after it
+                    self._due = time.monotonic() + self.retry_after
+                    if self.spools_when_down or not batch:
+                        return False
+                else:
+                    self._recovered()
+            if batch:
+                self.write(batch, repeated=self.failure is not None)
+                self._recovered()
         except Exception as exc:  # noqa: BLE001  (whatever it is, the records are kept)
             self._failed(exc)
             return False
-        self._recovered()
         return True
 
     def _to_spool(self, batch: Sequence[AuditEntry]) -> bool:
-        if self._spool is None or not self._spools_when_down:
+        if self.spool is None or not self.spools_when_down:
             return False
         try:
-            self._spool.append(batch)
+            self.spool.append(batch)
         except OSError as exc:
             logger.error(  # noqa: TRY400  (a traceback says no more)
                 "audit: %d records can be written neither to the store (%s) nor to the spool (%s); "
@@ -233,12 +182,12 @@ class WriteQueue:
 
     def _failed(self, error: Exception) -> None:
         if self.failure is None:
-            where = "spooled to disk" if self._spools_when_down else "kept in memory"
+            where = "spooled to disk" if self.spools_when_down else "kept in memory"
             logger.warning(
                 "audit: the store cannot be written to (%s); records are %s until it can be",
                 *(_reason(error), where),
             )
-            self._pause = self._retry_after
+            self._pause = self.retry_after
         else:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self.failure = _reason(error)
@@ -247,7 +196,7 @@ class WriteQueue:
     def _recovered(self) -> None:
         if self.failure is not None:
             logger.warning("audit: the store can be written to again")
-        self.failure, self._pause = None, self._retry_after
+        self.failure = None
 
 
 def _reason(error: Exception) -> str:
