@@ -266,7 +266,7 @@ class Pages:
         found = self._found(filters, after, 1)
         if after and not found.records:
             found = self._found(filters, None, 1)
-        if not found.records or cursor(found.records[0]) == after:
+        if not found.records or cursor(found.records[0].time, found.records[0].id) == after:
             visit.known.notice = f"{visit.known.notice} There are no other items in this queue."
             return visit.redirect(f"/?{filters.address}")
         place = _quoted(found.records[0].id)
@@ -307,7 +307,9 @@ class Pages:
         visit.known.last = Undoable(record.id, record.revision, visit.form, until)
         visit.known.notice = f"You {_PAST_TENSE[action]} the previous answer."
         filters = Filters.read(visit.form)
-        return visit.redirect(f"/next?{urlencode({'after': cursor(record)})}&{filters.address}")
+        return visit.redirect(
+            f"/next?{urlencode({'after': cursor(record.time, record.id)})}&{filters.address}"
+        )
 
     def undo(self, visit: Visit) -> Response:
         """Take back the last decision of this browser; its form is filled as it was."""
@@ -364,7 +366,7 @@ class Pages:
             status=status,
             item=Item(record, whole=number),
             filters=filters,
-            place=cursor(record),
+            place=cursor(record.time, record.id),
             problem=problem,
             form=form,
             longest=LONGEST_NOTE,
