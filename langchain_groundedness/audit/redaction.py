@@ -57,16 +57,12 @@ class Redaction:
 
     def record(self, record: AuditRecord) -> AuditRecord:
         """Return the record as stored."""
-        update: dict[str, Any] = {
-            "documents": tuple(map(self._with_digest, record.documents)),
-            "content": self.content,
-        }
-        record = _with_texts_needed(record.model_copy(update=update))
+        record = self._needed(record)
         if self.redact is None and self.content == "full":
             return record
         try:
             kept: AuditRecord = _changed(record, self._kept)
-            update = {"redacted": record.redacted or self.redact is not None}
+            update: dict[str, Any] = {"redacted": record.redacted or self.redact is not None}
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
             why = type(exc).__name__
             logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
@@ -95,10 +91,30 @@ class Redaction:
             return text
         return self.digest(text) if self.content == "hash" else ""
 
-    def _with_digest(self, document: AuditedDocument) -> AuditedDocument:
-        if document.content is None or document.digest is not None:
-            return document
-        return document.model_copy(update={"digest": self._checksum(document.content)})
+    def _needed(self, record: AuditRecord) -> AuditRecord:
+        """Drop texts of documents that are not needed, and duplicates; give documents digests.
+
+        Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without
+        a citation; each is kept whole while the limit allows.
+        """
+        cited = {citation.document for claim in record.claims for citation in claim.citations}
+        room = 0 if record.review.status == "none" else MOST_UNCITED
+        documents = []
+        for document in record.documents:
+            update: dict[str, Any] = {}
+            if document.content is not None:
+                update["digest"] = document.digest or self._checksum(document.content)
+                if document.index not in cited and len(document.content) > room:
+                    update["content"] = None
+                elif document.index not in cited:
+                    room -= len(document.content)
+            documents.append(document.model_copy(update=update))
+        kept = {
+            "documents": tuple(documents),
+            "claims": _with_citations(record.claims, metadata={}),  # stored with the documents
+            "content": self.content,
+        }
+        return record.model_copy(update=kept)
 
     def digest(self, text: str) -> str:
         """Give the checksum of a text, and its length."""
@@ -120,27 +136,6 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
         content="none",
         notes=(f"the record could not be serialized ({why})",),
     )
-
-
-def _with_texts_needed(record: AuditRecord) -> AuditRecord:
-    """Drop texts of documents that are not needed, and duplicates.
-
-    Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without a
-    citation; each is kept whole while the limit allows.
-    """
-    cited = {citation.document for claim in record.claims for citation in claim.citations}
-    room = 0 if record.review.status == "none" else MOST_UNCITED
-    documents = []
-    for document in record.documents:
-        kept = document
-        if document.index not in cited and document.content is not None:
-            if len(document.content) > room:
-                kept = document.model_copy(update={"content": None})
-            else:
-                room -= len(document.content)
-        documents.append(kept)
-    claims = _with_citations(record.claims, metadata={})  # stored with the documents
-    return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
 
 
 def _changed(value: Any, change: Redact) -> Any:

@@ -481,15 +481,11 @@ def _require_filter(name: str, value: object) -> None:
     if name in _TEXT_FILTERS and not isinstance(value, str):
         msg = f"{name} must be a str, got {type(value).__name__}"
         raise ConfigurationError(msg)
-    if name in ("since", "until"):
-        accepted = "such as datetime(2026, 1, 31, tzinfo=UTC)"
-        kind = type(value).__name__
-        if not isinstance(value, datetime):
-            msg = f"{name} must be a datetime with a time zone, {accepted}, got {kind}"
-            raise ConfigurationError(msg)
-        if value.tzinfo is None:
-            msg = f"{name} must have a time zone, {accepted}"
-            raise ConfigurationError(msg)
+    if name in ("since", "until") and not (isinstance(value, datetime) and value.tzinfo):
+        what = "have" if isinstance(value, datetime) else "be a datetime with"
+        example, kind = "datetime(2026, 1, 31, tzinfo=UTC)", type(value).__name__
+        msg = f"{name} must {what} a time zone, such as {example}, got {kind}"
+        raise ConfigurationError(msg)
 
 
 def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:

@@ -46,10 +46,11 @@ class _UTCDateTime(sa.TypeDecorator[datetime]):
 
     @override
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
+
+_SAME = "id source verdict query_class risk_tier run_id root_run_id thread_id".split()  # noqa: SIM905
+"""Columns with a field of the record."""
 
 _REQUIRED_TEXTS = "source decision verdict review_status review record searched"
 
@@ -95,9 +96,7 @@ class Database(NamedTuple):
 
     def __str__(self) -> str:
         """Write the location without secrets."""
-        bare = sa.URL.create(
-            self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
-        )
+        bare = self.url._replace(username=None, password=None, query=sa.util.immutabledict())
         return bare.render_as_string()
 
 
@@ -301,22 +300,12 @@ def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | Non
 
 def _row(entry: AuditEntry) -> dict[str, Any]:
     record = entry.record
-    texts = {
-        "id": record.id,
-        "source": record.source,
-        "query_class": record.query_class,
-        "risk_tier": record.risk_tier,
-        "model": record.versions.model or record.versions.verifier,
-        "run_id": record.run_id and str(record.run_id),
-        "root_run_id": record.root_run_id and str(record.root_run_id),
-        "thread_id": record.thread_id,
-    }
     return {
-        **{name: _clean(text) for name, text in texts.items()},
+        **{name: _clean(getattr(record, name)) for name in _SAME},
         "time": record.time,
         "decision": record.decision.action,
-        "verdict": record.verdict,
         "trust_score": record.trust_score,
+        "model": _clean(record.versions.model or record.versions.verifier),
         "check_ms": record.timings.get("check"),
         "searched": searched(record),
         "record": entry.line,
@@ -336,12 +325,12 @@ def _review_columns(record: AuditRecord) -> dict[str, Any]:
     }
 
 
-def _clean(text: str | None) -> str | None:
-    """Shorten a text for an indexed column; the record has all of it.
+def _clean(text: object) -> str | None:
+    """Shorten a text, or an id, for an indexed column; the record has all of it.
 
     It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
-    return None if text is None else _storable(text[:_LONGEST_INDEXED])
+    return None if text is None else _storable(str(text)[:_LONGEST_INDEXED])
 
 
 def searched(record: AuditRecord) -> str:
