@@ -39,7 +39,7 @@ own layer and from those before it."""
 
 OPTIONAL = {
     "fsspec": (),
-    "jinja2": ("review.pages",),
+    "jinja2": ("review.app",),
     "langchain": ("middleware",),
     "langchain_classic": (),
     "langchain_community": (),
@@ -58,7 +58,7 @@ OPTIONAL = {
     "scipy": (),
     "sklearn": (),
     "sqlalchemy": ("audit.sql_store",),
-    "starlette": ("review.app", "review.live", "review.pages"),
+    "starlette": ("review.app", "review.live", "review.server"),
     "torch": (),
     "transformers": (),
     "typer": ("cli",),

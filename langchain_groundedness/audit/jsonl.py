@@ -3,11 +3,12 @@
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from os.path import sameopenfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from typing_extensions import override
 
@@ -20,7 +21,7 @@ from langchain_groundedness._runtime.files import (
     refuse_symlink,
     replacing,
 )
-from langchain_groundedness._runtime.options import expand_options, require_positive
+from langchain_groundedness._runtime.options import expand_options, require_bool, require_positive
 from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
 from langchain_groundedness.audit.record_files import (
@@ -89,9 +90,7 @@ class JsonlAuditLog(AuditLog):
         refuse_symlink(self._lock_path, "the lock beside path")
         limits = {"rotate_bytes": rotate_bytes, "keep": keep}
         require_positive(**{name: value for name, value in limits.items() if value is not None})
-        if not isinstance(fsync, bool):
-            msg = f"fsync must be True or False, got {type(fsync).__name__}"
-            raise ConfigurationError(msg)
+        require_bool(fsync=fsync)
         self._rotate_bytes = rotate_bytes
         self._keep = keep
         self._fsync = fsync
@@ -182,7 +181,8 @@ class JsonlAuditLog(AuditLog):
         before = datetime.now(UTC) - older_than
         try:
             with lock_file(self._lock_path):
-                return sum(self._pruned(path, before) for path in self._files())
+                paths = [*self._rotated(), *([self._path] if self._path.exists() else [])]
+                return sum(self._pruned(path, before) for path in paths)
         except OSError as exc:
             msg = f"the audit log cannot be pruned ({failure(exc, self._path)})"
             raise AuditError(msg) from exc
@@ -190,9 +190,6 @@ class JsonlAuditLog(AuditLog):
     def _rotated(self) -> list[Path]:
         names = self._path.parent.glob(f"{glob.escape(self._path.name)}.2*")
         return sorted(path for path in names if path.is_file() and not path.is_symlink())
-
-    def _files(self) -> list[Path]:
-        return [*self._rotated(), *([self._path] if self._path.exists() else [])]
 
     def _rotate(self, more: int) -> None:
         size = self._path.stat().st_size if self._path.exists() else 0
@@ -208,11 +205,11 @@ class JsonlAuditLog(AuditLog):
         """Read the files as they are now; the newest is opened first, so that none is missed."""
         with _opened(self._path) as newest:
             for path in self._rotated():
-                with _opened(path) as descriptor:
-                    if descriptor is not None and not _is_same(descriptor, newest):
-                        yield from read(descriptor)
-            if newest is not None:
-                yield from read(newest)
+                with _opened(path) as file:
+                    if file and not (newest and sameopenfile(file.fileno(), newest.fileno())):
+                        yield from read(file.fileno())
+            if newest:
+                yield from read(newest.fileno())
 
     def _pruned(self, path: Path, before: datetime) -> int:
         damage = Damage()
@@ -234,21 +231,11 @@ class JsonlAuditLog(AuditLog):
 expand_options(JsonlAuditLog.__init__, AuditLog)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[int | None]:
+def _opened(path: Path) -> AbstractContextManager[IO[bytes] | None]:
     try:
-        descriptor = open_private(path, os.O_RDONLY)
+        return os.fdopen(open_private(path, os.O_RDONLY), "rb")
     except FileNotFoundError:
-        yield None
-        return
+        return nullcontext()
     except OSError as exc:
         msg = f"a file of the audit log cannot be read ({failure(exc, path)})"
         raise AuditError(msg) from exc
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _is_same(descriptor: int, other: int | None) -> bool:
-    return other is not None and os.path.sameopenfile(descriptor, other)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
-from langchain_core.documents import Document
 from pydantic import AwareDatetime, Field, ValidationError
 
 from langchain_groundedness.exceptions import AuditError
@@ -194,20 +193,20 @@ class AuditRecord(FrozenModel):
             The record. It waits for a review if the decision is `review`.
         """
         waits = result.decision.action == "review"
+        same = AuditRecord.model_fields.keys() & GroundednessResult.model_fields.keys()
         known: dict[str, Any] = {
-            "question": result.question,
-            "original_answer": result.original_answer,
+            **{name: getattr(result, name) for name in same},
             "shown_answer": result.answer,
-            "verdict": result.verdict,
-            "trust_score": result.trust_score,
-            "is_trusted": result.is_trusted,
-            "claims": result.claims,
-            "documents": tuple(map(_audited, range(len(result.documents)), result.documents)),
-            "decision": result.decision,
-            "query_class": result.query_class,
-            "risk_tier": result.risk_tier,
-            "retrieval_score": result.retrieval_score,
-            "usage": result.usage,
+            "documents": tuple(
+                AuditedDocument(
+                    index=index,
+                    id=document.id,
+                    length=len(document.page_content),
+                    content=document.page_content,
+                    metadata=plain_mapping(document.metadata),
+                )
+                for index, document in enumerate(result.documents)
+            ),
             "review": Review(status="waiting" if waits else "none"),
         }
         return cls(**{**known, **fields})
@@ -260,17 +259,6 @@ class AuditEntry(NamedTuple):
     record: AuditRecord
     line: str
     """What `to_json` gives."""
-
-
-def _audited(index: int, document: Document) -> AuditedDocument:
-    text = document.page_content
-    return AuditedDocument(
-        index=index,
-        id=document.id,
-        length=len(text),
-        content=text,
-        metadata=plain_mapping(document.metadata),
-    )
 
 
 _DEEPEST = 8

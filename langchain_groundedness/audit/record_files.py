@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -84,22 +85,20 @@ class Spool:
 
     def drain(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
         """Write all records to the store, in order; `False` if another process is doing so."""
-        with lock_file(self._lock_path, wait=False) as held:
-            if held:
-                with opened_private(self.path, os.O_RDWR) as descriptor:
-                    self._drain(descriptor, write)
-            return held
-
-    def _drain(self, descriptor: int, write: Callable[[Sequence[AuditEntry]], None]) -> None:
         damage, moved, start = Damage(), 0, 0
-        while (end := self._end(descriptor, start, damage)) > start:
-            entries = read_records(descriptor, damage, start=start, end=end)
-            while batch := tuple(islice(entries, _BATCH)):
-                write(batch)
-                moved += len(batch)
-            start = end
+        with lock_file(self._lock_path, wait=False) as held:
+            if not held:
+                return False
+            with opened_private(self.path, os.O_RDWR) as descriptor:
+                while (end := self._end(descriptor, start, damage)) > start:
+                    entries = read_records(descriptor, damage, start=start, end=end)
+                    while batch := tuple(islice(entries, _BATCH)):
+                        write(batch)
+                        moved += len(batch)
+                    start = end
         if moved:
             logger.info("audit: %d spooled records were written to the store", moved)
+        return True
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
@@ -114,15 +113,14 @@ class Spool:
             return end
 
 
+@dataclass
 class Damage:
     """Counts what could not be read."""
 
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self.torn = 0
-        """Incomplete last lines, left by a process that ended while writing."""
-        self.lines: list[bytes] = []
-        """Other lines that are not records, or of a newer version."""
+    torn: int = 0
+    """Incomplete last lines, left by a process that ended while writing."""
+    lines: list[bytes] = field(default_factory=list)
+    """Other lines that are not records, or of a newer version."""
 
     def report(self, where: str) -> None:
         """Log the damage, if any."""

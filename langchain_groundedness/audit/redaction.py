@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from langchain_groundedness._runtime.options import require_one_of
@@ -34,45 +35,41 @@ _WITH_TEXTS: dict[type, tuple[str, ...]] = {
 logger = logging.getLogger("langchain_groundedness")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Redaction:
     """Decides what is kept of every text."""
 
-    def __init__(
-        self,
-        *,
-        content: Content = "full",
-        redact: Redact | None = None,
-        hash_key: str | bytes | None = None,
-    ) -> None:
+    content: Content = "full"
+    redact: Redact | None = None
+    hash_key: str | bytes | None = None
+
+    def __post_init__(self) -> None:
         """Check the options."""
-        require_one_of("content", content, get_args(Content))
-        if redact is not None and not callable(redact):
-            msg = f"redact must be a function from str to str, got {type(redact).__name__}"
+        require_one_of("content", self.content, get_args(Content))
+        if self.redact is not None and not callable(self.redact):
+            msg = f"redact must be a function from str to str, got {type(self.redact).__name__}"
             raise ConfigurationError(msg)
-        if hash_key is not None and (not isinstance(hash_key, str | bytes) or not hash_key):
+        if self.hash_key is not None and not (
+            isinstance(self.hash_key, str | bytes) and self.hash_key
+        ):
             msg = "hash_key must be a non-empty str or bytes"
             raise ConfigurationError(msg)
-        self._content = content
-        self._redact = redact
-        self._key = hash_key.encode() if isinstance(hash_key, str) else hash_key
 
     def record(self, record: AuditRecord) -> AuditRecord:
         """Return the record as stored."""
-        documents = tuple(map(self._with_digest, record.documents))
-        record = _with_texts_needed(record.model_copy(update={"documents": documents}))
-        content, notes, redacted = self._content, record.notes, record.redacted
-        if self._redact is not None:
-            try:
-                record, redacted = _changed(record, self._redacted), True
-            except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
-                why = type(exc).__name__
-                logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
-                content, notes = "none", (*notes, f"redaction failed ({why}): no text was saved")
-        if content == "hash":
-            record = _hashed(record, self.digest)
-        elif content == "none":
-            record = _emptied(record)
-        return record.model_copy(update={"content": content, "notes": notes, "redacted": redacted})
+        record = self._needed(record)
+        if self.redact is None and self.content == "full":
+            return record
+        try:
+            kept: AuditRecord = _changed(record, self._kept)
+            update: dict[str, Any] = {"redacted": record.redacted or self.redact is not None}
+        except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
+            why = type(exc).__name__
+            logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
+            kept = _changed(record, _nothing)
+            notes = (*record.notes, f"redaction failed ({why}): no text was saved")
+            update = {"content": "none", "notes": notes}
+        return _without_rest(kept.model_copy(update=update))
 
     def review(self, review: Review) -> Review:
         """Return the review as stored."""
@@ -85,23 +82,39 @@ class Redaction:
         return kept
 
     def _kept(self, text: str) -> str:
-        text = text if self._redact is None else self._redacted(text)
-        if self._content == "full":
+        if self.redact is not None:
+            text = self.redact(text)
+            if not isinstance(text, str):
+                msg = "redact must return a str"
+                raise TypeError(msg)
+        if self.content == "full":
             return text
-        return self.digest(text) if self._content == "hash" else ""
+        return self.digest(text) if self.content == "hash" else ""
 
-    def _redacted(self, text: str) -> str:
-        assert self._redact is not None  # noqa: S101  (called only with one)
-        found = self._redact(text)
-        if not isinstance(found, str):
-            msg = "redact must return a str"
-            raise TypeError(msg)
-        return found
+    def _needed(self, record: AuditRecord) -> AuditRecord:
+        """Drop texts of documents that are not needed, and duplicates; give documents digests.
 
-    def _with_digest(self, document: AuditedDocument) -> AuditedDocument:
-        if document.content is None or document.digest is not None:
-            return document
-        return document.model_copy(update={"digest": self._checksum(document.content)})
+        Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without
+        a citation; each is kept whole while the limit allows.
+        """
+        cited = {citation.document for claim in record.claims for citation in claim.citations}
+        room = 0 if record.review.status == "none" else MOST_UNCITED
+        documents = []
+        for document in record.documents:
+            update: dict[str, Any] = {}
+            if document.content is not None:
+                update["digest"] = document.digest or self._checksum(document.content)
+                if document.index not in cited and len(document.content) > room:
+                    update["content"] = None
+                elif document.index not in cited:
+                    room -= len(document.content)
+            documents.append(document.model_copy(update=update))
+        kept = {
+            "documents": tuple(documents),
+            "claims": _with_citations(record.claims, metadata={}),  # stored with the documents
+            "content": self.content,
+        }
+        return record.model_copy(update=kept)
 
     def digest(self, text: str) -> str:
         """Give the checksum of a text, and its length."""
@@ -109,9 +122,10 @@ class Redaction:
 
     def _checksum(self, text: str) -> str:
         data = text.encode("utf-8", errors="surrogatepass")
-        if self._key is None:
+        if self.hash_key is None:
             return f"sha256:{hashlib.sha256(data).hexdigest()}"
-        return f"hmac-sha256:{hmac.new(self._key, data, hashlib.sha256).hexdigest()}"
+        key = self.hash_key.encode() if isinstance(self.hash_key, str) else self.hash_key
+        return f"hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()}"
 
 
 def without_texts(record: AuditRecord, why: str) -> AuditRecord:
@@ -124,31 +138,10 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
     )
 
 
-def _with_texts_needed(record: AuditRecord) -> AuditRecord:
-    """Drop texts of documents that are not needed, and duplicates.
-
-    Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without a
-    citation; each is kept whole while the limit allows.
-    """
-    cited = {citation.document for claim in record.claims for citation in claim.citations}
-    room = 0 if record.review.status == "none" else MOST_UNCITED
-    documents = []
-    for document in record.documents:
-        kept = document
-        if document.index not in cited and document.content is not None:
-            if len(document.content) > room:
-                kept = document.model_copy(update={"content": None})
-            else:
-                room -= len(document.content)
-        documents.append(kept)
-    claims = _with_citations(record.claims, metadata={})  # stored with the documents
-    return record.model_copy(update={"claims": claims, "documents": tuple(documents)})
-
-
 def _changed(value: Any, change: Redact) -> Any:
-    """Apply a function to every text."""
+    """Apply a function to every text; an empty one has nothing to change."""
     if isinstance(value, str):
-        return change(value)
+        return change(value) if value else value
     if isinstance(value, dict):
         return {key: _changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -156,30 +149,24 @@ def _changed(value: Any, change: Redact) -> Any:
     names = next((names for kind, names in _WITH_TEXTS.items() if isinstance(value, kind)), ())
     if not names:
         return value
-    update = {name: _changed(getattr(value, name), change) for name in names}
-    if isinstance(value, ClaimVerdict) and not value.explanation:
-        update["explanation"] = ""
-    return value.model_copy(update=update)
+    return value.model_copy(update={n: _changed(getattr(value, n), change) for n in names})
 
 
-def _hashed(record: AuditRecord, digest: Redact) -> AuditRecord:
-    """Replace texts with digests; documents already have theirs."""
-    hashed: AuditRecord = _changed(record, digest)
-    documents = [d.model_copy(update={"content": None, "metadata": {}}) for d in hashed.documents]
-    return hashed.model_copy(update={"documents": tuple(documents)})
-
-
-def _emptied(record: AuditRecord) -> AuditRecord:
-    """Drop all texts and digests; positions stay."""
-    emptied: AuditRecord = _changed(record, _nothing)
-    gone: dict[str, Any] = {"content": None, "metadata": {}, "digest": None, "id": None}
-    update = {
-        **dict.fromkeys(_ANSWERS),
-        "claims": _with_citations(emptied.claims, document_id=None),
-        "documents": tuple(d.model_copy(update=gone) for d in emptied.documents),
-        "review": emptied.review.model_copy(update={"answer": None, "note": None}),
-    }
-    return emptied.model_copy(update=update)
+def _without_rest(record: AuditRecord) -> AuditRecord:
+    """Drop what is left of texts that are not kept; positions stay, and digests if asked for."""
+    if record.content == "full":
+        return record
+    gone: dict[str, Any] = {"content": None, "metadata": {}}
+    update: dict[str, Any] = {}
+    if record.content == "none":
+        gone |= {"digest": None, "id": None}
+        update = {
+            **dict.fromkeys(_ANSWERS),
+            "claims": _with_citations(record.claims, document_id=None),
+            "review": record.review.model_copy(update={"answer": None, "note": None}),
+        }
+    documents = tuple(document.model_copy(update=gone) for document in record.documents)
+    return record.model_copy(update={**update, "documents": documents})
 
 
 def _with_citations(claims: tuple[ClaimVerdict, ...], **update: Any) -> tuple[ClaimVerdict, ...]:

@@ -4,10 +4,10 @@ import hashlib
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from typing_extensions import override
 
@@ -28,6 +28,9 @@ from langchain_groundedness.exceptions import (
     require,
 )
 from langchain_groundedness.types import Action, AnswerVerdict
+
+if TYPE_CHECKING:
+    from langchain_groundedness.audit.sql_store import Database, Store
 
 __all__ = ["AuditPage", "SQLAuditLog", "cursor"]
 
@@ -127,8 +130,9 @@ class SQLAuditLog(AuditLog):
             msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
         require("sqlalchemy", extra="sql")
-        self._sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-        self._store = self._sql.Store(self._sql.database_of(url), connect_args=connect_args)
+        sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
+        self._condition: Callable[[str, Any], Any] = sql.condition
+        self._store: Store = sql.Store(sql.database_of(url), connect_args=connect_args)
         spool_path = options.get("spool_path") or _default_spool(self._store.database)
         options["spool_path"] = spool_path
         super().__init__(**options)
@@ -143,11 +147,11 @@ class SQLAuditLog(AuditLog):
 
     @override
     def release(self) -> None:
-        self._store.close()
+        self._store.engine.dispose()
 
     @override
     def forked(self) -> None:
-        self._store.forked()
+        self._store.engine.dispose(close=False)  # the connections are the parent's
 
     def upgrade(self) -> None:
         """Create or upgrade the tables now.
@@ -169,8 +173,7 @@ class SQLAuditLog(AuditLog):
         Raises:
             AuditError: The database is down.
         """
-        found: AuditRecord | None = self._store.get(record_id)
-        return found
+        return self._store.get(record_id)
 
     def query(
         self,
@@ -211,38 +214,34 @@ class SQLAuditLog(AuditLog):
             msg = f"limit must be a whole number from 1 to {_MOST_RECORDS}, got {limit!r}"
             raise ConfigurationError(msg)
         where = self._where(**filters)
-        page = self._page(where, limit, after, newest_first=newest_first)
-        if page.unreadable:
-            counted = (self._store.database, len(page.unreadable))
-            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *counted)
-        return page
-
-    def _where(self, **filters: Any) -> Any:
-        for name, value in filters.items():
-            if value is not None:
-                _require_filter(name, value)
-        status = filters.pop("status", None)
-        return self._sql.conditions(**filters, review_status=status)
-
-    def _page(self, where: Any, limit: int, after: str | None, *, newest_first: bool) -> AuditPage:
-        """Read rows until there are enough that can be read, or no more."""
         found: list[AuditRecord] = []
         unreadable: list[str] = []
-        place, more = _place_of(after), True
-        while more and len(found) < limit:
-            wanted = limit - len(found)
+        place, more = None if after is None else _place_of(after), True
+        while more and (wanted := limit - len(found)):  # more rows for those that cannot be read
             rows = self._store.select(
                 where, limit=wanted + 1, after=place, newest_first=newest_first
             )
             more = len(rows) > wanted
-            for row in rows[:wanted]:
-                place = (row.time, row.id)
-                if row.record is None:
-                    unreadable.append(row.id)
+            for time, record_id, record in rows[:wanted]:
+                place = time, record_id
+                if record is None:
+                    unreadable.append(record_id)
                 else:
-                    found.append(row.record)
-        following = _cursor(*place) if more and place is not None else None
+                    found.append(record)
+        if unreadable:
+            counted = (self._store.database, len(unreadable))
+            logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *counted)
+        following = cursor(*place) if more and place is not None else None
         return AuditPage(tuple(found), following, tuple(unreadable))
+
+    def _where(self, **filters: Any) -> list[Any]:
+        if unknown := sorted(filters.keys() - AuditFilters.__annotations__.keys()):
+            msg = f"unknown filter {', '.join(unknown)}"
+            raise ConfigurationError(msg)
+        given = {name: value for name, value in filters.items() if value is not None}
+        for name, value in given.items():
+            _require_filter(name, value)
+        return [self._condition(name, value) for name, value in given.items()]
 
     def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
         """Read the records that wait for a reviewer, oldest first.
@@ -287,7 +286,7 @@ class SQLAuditLog(AuditLog):
             ConfigurationError: A filter has an invalid value.
             AuditError: The database is down.
         """
-        return int(self._store.count(self._where(**filters)))
+        return self._store.count(self._where(**filters))
 
     def decide(  # noqa: PLR0913  (what a reviewer says)
         self,
@@ -324,7 +323,13 @@ class SQLAuditLog(AuditLog):
             ConfigurationError: An argument has an invalid value.
             AuditError: There is no such record, or the database is down.
         """
-        _require_decision(reviewer, action, answer)
+        if not isinstance(reviewer, str) or not reviewer.strip():
+            msg = "reviewer must be a non-empty str: the name of the person who decides"
+            raise ConfigurationError(msg)
+        require_one_of("action", action, get_args(ReviewAction))
+        if (action == "edit") != (answer is not None):
+            msg = "answer must be given with action='edit', and only then: the reviewer's text"
+            raise ConfigurationError(msg)
         if not 0 <= hold < math.inf:
             msg = f"hold must be a number of seconds from 0 on, got {hold!r:.60}"
             raise ConfigurationError(msg)
@@ -341,14 +346,17 @@ class SQLAuditLog(AuditLog):
             time=datetime.now(UTC) + timedelta(seconds=hold),
             marks=marks,
         )
-        kept = self._redaction.review(review)
-        record, written = _require_found(self._store.decide(record_id, revision, kept))
-        if not written:
-            decided = record.review.status == "decided"
-            said = "the record was decided already" if decided else "the record has changed"
-            seen = f"and the review was of revision {revision}; read it again"
-            raise _conflict(record, f"{said}: the record is at revision {record.revision}, {seen}")
-        return record
+        update = {"review": self._redaction.review(review), "revision": revision + 1}
+
+        def decided(_: AuditRecord, now: AuditRecord) -> AuditRecord:
+            done = now.review.status == "decided"
+            if done or now.revision != revision:
+                said = "the record was decided already" if done else "the record has changed"
+                seen = f"and the review was of revision {revision}; read it again"
+                raise _conflict(now, f"{said}: the record is at revision {now.revision}, {seen}")
+            return now.model_copy(update=update)
+
+        return self._store.change(record_id, decided)
 
     def take_effect(self, record_id: str) -> AuditRecord:
         """Let a decision take effect now, so that nobody can undo it.
@@ -365,10 +373,16 @@ class SQLAuditLog(AuditLog):
             ReviewConflictError: Nobody has decided the record, or the decision was undone.
             AuditError: There is no such record, or the database is down.
         """
-        record, written = _require_found(self._store.take_effect(record_id))
-        if not written:
-            raise _conflict(record, "the record has no decision that could take effect")
-        return record
+
+        def taken(_: AuditRecord, now: AuditRecord) -> AuditRecord:
+            if now.review.status != "decided":
+                raise _conflict(now, "the record has no decision that could take effect")
+            moment = datetime.now(UTC)
+            review = now.review.model_copy(update={"time": min(now.review.time or moment, moment)})
+            # The new revision keeps an undo that waits from writing.
+            return now.model_copy(update={"review": review, "revision": now.revision + 1})
+
+        return self._store.change(record_id, taken)
 
     def undo(self, record_id: str, *, revision: int, reviewer: str) -> AuditRecord:
         """Take back a decision that has not taken effect.
@@ -385,12 +399,18 @@ class SQLAuditLog(AuditLog):
             ReviewConflictError: The decision has taken effect, or the record has changed.
             AuditError: There is no such record, or the database is down.
         """
-        record, written = _require_found(self._store.undo(record_id, revision, reviewer))
-        if not written:
-            said = "nothing was written: the decision can no longer be undone, since it has taken"
-            now = f"effect or is another's; the record is at revision {record.revision}"
-            raise _conflict(record, f"{said} {now}")
-        return record
+
+        def undone(before: AuditRecord, now: AuditRecord) -> AuditRecord:
+            held = now.review.time is not None and now.review.time > datetime.now(UTC)
+            if not held or (now.revision, now.review.reviewer) != (revision, reviewer):
+                said = (
+                    "nothing was written: the decision can no longer be undone, since it has taken "
+                    f"effect or is another's; the record is at revision {now.revision}"
+                )
+                raise _conflict(now, said)
+            return before
+
+        return self._store.change(record_id, undone)
 
     def prune(self, *, older_than: timedelta, waiting: bool = False) -> int:
         """Delete records for good.
@@ -407,8 +427,7 @@ class SQLAuditLog(AuditLog):
             AuditError: The database is down.
         """
         require_age(older_than)
-        where = self._sql.conditions(until=datetime.now(UTC) - older_than, settled=not waiting)
-        return int(self._store.delete(where))
+        return self._store.delete(datetime.now(UTC) - older_than, waiting=waiting)
 
     def export(self, path: str | Path, **filters: Any) -> int:
         """Write records to a new file that only its owner can read, one line of JSON each.
@@ -441,18 +460,12 @@ expand_options(SQLAuditLog.query)
 expand_options(SQLAuditLog.count)
 
 
-def cursor(record: AuditRecord) -> str:
+def cursor(time: datetime, record_id: str) -> str:
     """Return the cursor after a record, for `after=`."""
-    return _cursor(record.time, record.id)
-
-
-def _cursor(time: datetime, record_id: str) -> str:
     return f"{time.astimezone(UTC).isoformat()}|{record_id}"
 
 
-def _place_of(after: str | None) -> tuple[datetime, str] | None:
-    if after is None:
-        return None
+def _place_of(after: str) -> tuple[datetime, str]:
     moment, _, record_id = after.partition("|")
     try:
         return datetime.fromisoformat(moment), record_id
@@ -468,35 +481,11 @@ def _require_filter(name: str, value: object) -> None:
     if name in _TEXT_FILTERS and not isinstance(value, str):
         msg = f"{name} must be a str, got {type(value).__name__}"
         raise ConfigurationError(msg)
-    if name in ("since", "until"):
-        accepted = "such as datetime(2026, 1, 31, tzinfo=UTC)"
-        if not isinstance(value, datetime):
-            kind = type(value).__name__
-            msg = f"{name} must be a datetime with a time zone, {accepted}, got {kind}"
-            raise ConfigurationError(msg)
-        if value.tzinfo is None:
-            msg = f"{name} must have a time zone, {accepted}"
-            raise ConfigurationError(msg)
-
-
-def _require_decision(reviewer: str, action: str, answer: str | None) -> None:
-    """Refuse an invalid decision."""
-    if not isinstance(reviewer, str) or not reviewer.strip():
-        msg = "reviewer must be a non-empty str: the name of the person who decides"
+    if name in ("since", "until") and not (isinstance(value, datetime) and value.tzinfo):
+        what = "have" if isinstance(value, datetime) else "be a datetime with"
+        example, kind = "datetime(2026, 1, 31, tzinfo=UTC)", type(value).__name__
+        msg = f"{name} must {what} a time zone, such as {example}, got {kind}"
         raise ConfigurationError(msg)
-    require_one_of("action", action, get_args(ReviewAction))
-    if (action == "edit") != (answer is not None):
-        msg = "answer must be given with action='edit', and only then: it is the reviewer's text"
-        raise ConfigurationError(msg)
-
-
-def _require_found(found: tuple[AuditRecord | None, bool]) -> tuple[AuditRecord, bool]:
-    """Refuse a record that is not there."""
-    record, written = found
-    if record is None:
-        msg = "the audit log has no record with this id"
-        raise AuditError(msg)
-    return record, written
 
 
 def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:
@@ -506,7 +495,7 @@ def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:
     )
 
 
-def _default_spool(database: Any) -> Path:
+def _default_spool(database: "Database") -> Path:
     if database.path is not None:
         return Path(f"{database.path}.spool")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from langchain_groundedness._runtime.files import open_private, refuse_symlink
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
 
-__all__ = ["Row", "Store", "conditions", "database_of"]
+__all__ = ["Store", "condition", "database_of"]
 
 _BUSY_MS = 10_000
 
@@ -32,8 +32,6 @@ _BATCH = 500
 _LOCK = 0x67726F756E646564  # "grounded"; any number unlikely to be another advisory lock
 
 _DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
-
-_EQUAL = ("decision", "verdict", "review_status", "query_class", "risk_tier", "model", "thread_id")
 
 
 class _UTCDateTime(sa.TypeDecorator[datetime]):
@@ -48,35 +46,26 @@ class _UTCDateTime(sa.TypeDecorator[datetime]):
 
     @override
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
+
+_SAME = "id source verdict query_class risk_tier run_id root_run_id thread_id".split()  # noqa: SIM905
+"""Columns with a field of the record."""
+
+_REQUIRED_TEXTS = "source decision verdict review_status review record searched"
+
+_OPTIONAL_TEXTS = "query_class risk_tier model run_id root_run_id thread_id review_action reviewer"
 
 records = sa.Table(
     "groundedness_audit",
     sa.MetaData(),
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("time", _UTCDateTime, nullable=False),
-    sa.Column("source", sa.Text, nullable=False),
-    sa.Column("decision", sa.Text, nullable=False),
-    sa.Column("verdict", sa.Text, nullable=False),
-    sa.Column("trust_score", sa.Double),
-    sa.Column("query_class", sa.Text),
-    sa.Column("risk_tier", sa.Text),
-    sa.Column("model", sa.Text),
-    sa.Column("run_id", sa.Text),
-    sa.Column("root_run_id", sa.Text),
-    sa.Column("thread_id", sa.Text),
-    sa.Column("check_ms", sa.Double),
     sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("review_status", sa.Text, nullable=False),
-    sa.Column("review_action", sa.Text),
-    sa.Column("reviewer", sa.Text),
+    *(sa.Column(name, sa.Text, nullable=False) for name in _REQUIRED_TEXTS.split()),
+    *(sa.Column(name, sa.Text) for name in _OPTIONAL_TEXTS.split()),
+    *(sa.Column(name, sa.Double) for name in ("trust_score", "check_ms")),
     sa.Column("reviewed_at", _UTCDateTime),
-    sa.Column("review", sa.Text, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
-    sa.Column("searched", sa.Text, nullable=False),
     sa.Index("groundedness_audit_time", "time", "id"),
     sa.Index("groundedness_audit_review", "review_status", "time", "id"),
     sa.Index("groundedness_audit_thread", "thread_id"),
@@ -88,21 +77,14 @@ override its fields. The other columns exist for queries."""
 
 _rows = records.c
 
+_STORED = sa.select(_rows.record, _rows.review, _rows.revision)
+
 _versions = sa.Table(
     "groundedness_audit_schema", records.metadata, sa.Column("version", sa.Integer, nullable=False)
 )
 
 _VERSION = 3
 """Version of the table schema."""
-
-
-class Row(NamedTuple):
-    """A record as read from the store."""
-
-    time: datetime
-    id: str
-    record: AuditRecord | None
-    """`None` if it is damaged, or of a newer version."""
 
 
 class Database(NamedTuple):
@@ -114,9 +96,7 @@ class Database(NamedTuple):
 
     def __str__(self) -> str:
         """Write the location without secrets."""
-        bare = sa.URL.create(
-            self.url.drivername, host=self.url.host, port=self.url.port, database=self.url.database
-        )
+        bare = self.url._replace(username=None, password=None, query=sa.util.immutabledict())
         return bare.render_as_string()
 
 
@@ -130,20 +110,12 @@ class Store:
         arguments = dict(connect_args or {})
         if database.path is None and "connect_timeout" not in database.url.query:
             arguments = {"connect_timeout": _CONNECT_TIMEOUT, **arguments}
-        self._engine = sa.create_engine(
+        self.engine = sa.create_engine(
             database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
         if database.path is not None:
-            sa.event.listen(self._engine, "connect", _prepare_sqlite)
-            sa.event.listen(self._engine, "begin", _begin_sqlite)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._engine.dispose()
-
-    def forked(self) -> None:
-        """Drop the connections, which belong to the parent process."""
-        self._engine.dispose(close=False)
+            sa.event.listen(self.engine, "connect", _prepare_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
 
     def upgrade(self) -> None:
         """Create the tables, or upgrade them."""
@@ -152,7 +124,7 @@ class Store:
 
     def insert(self, entries: Sequence[AuditEntry]) -> None:
         """Write records; existing ones change only for a higher revision."""
-        postgres = self._engine.dialect.name == "postgresql"
+        postgres = self.engine.dialect.name == "postgresql"
         statement = (postgresql if postgres else sqlite).insert(records)
         new = statement.excluded
         statement = statement.on_conflict_do_update(
@@ -160,13 +132,14 @@ class Store:
             set_={name: each for name, each in new.items() if name not in {"id", "time"}},
             where=new.revision > _rows.revision,
         )
-        with self._writing() as connection:
+        with self._connected("be written to", writes=True) as connection:
             connection.execute(statement, [_row(entry) for entry in entries])
 
     def get(self, record_id: str) -> AuditRecord | None:
         """Read one record."""
-        with self._reading() as connection:
-            return _one(connection, record_id)
+        with self._connected() as connection:
+            row = connection.execute(_STORED.where(_rows.id == record_id)).one_or_none()
+        return None if row is None else _read(*row)[1]
 
     def select(
         self,
@@ -175,94 +148,62 @@ class Store:
         limit: int,
         after: tuple[datetime, str] | None,
         newest_first: bool,
-    ) -> list[Row]:
-        """Read rows in order of time."""
-        query = sa.select(_rows.time, _rows.id, _rows.record, _rows.review, _rows.revision)
-        query = query.where(*where)
+    ) -> list[tuple[datetime, str, AuditRecord | None]]:
+        """Read rows in order of time; a damaged record, or one of a newer version, is `None`."""
+        query = _STORED.add_columns(_rows.time, _rows.id).where(*where)
         if after is not None:
             place = sa.tuple_(_rows.time, _rows.id)
             query = query.where(place < after if newest_first else place > after)
         order = [column.desc() if newest_first else column for column in (_rows.time, _rows.id)]
-        with self._reading() as connection:
+        with self._connected() as connection:
             found = connection.execute(query.order_by(*order).limit(limit)).all()
-        return [Row(moment, name, _read_if_whole(*rest)) for moment, name, *rest in found]
+        return [(moment, name, _read_if_whole(*stored)) for *stored, moment, name in found]
 
     def count(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Count records."""
-        with self._reading() as connection:
+        with self._connected() as connection:
             query = sa.select(sa.func.count()).select_from(records).where(*where)
             return int(connection.execute(query).scalar_one())
 
-    def decide(
-        self, record_id: str, revision: int, review: Review
-    ) -> tuple[AuditRecord | None, bool]:
-        """Write a review, unless another one came first."""
-        statement = (
-            sa.update(records)
-            .where(_rows.id == record_id, _rows.revision == revision)
-            .where(_rows.review_status != "decided")
-            .values(_review_columns(revision + 1, review))
-        )
-        with self._writing() as connection:
-            written = connection.execute(statement).rowcount == 1
-            return _one(connection, record_id), written
+    def change(
+        self, record_id: str, new: Callable[[AuditRecord, AuditRecord], AuditRecord]
+    ) -> AuditRecord:
+        """Replace review and revision of a record, which nobody else can change meanwhile.
 
-    def take_effect(self, record_id: str) -> tuple[AuditRecord | None, bool]:
-        """End the hold of a decision; its new revision keeps an undo that waits from writing."""
-        row = sa.select(_rows.id).where(_rows.id == record_id).with_for_update()
-        with self._writing() as connection:
-            connection.execute(row)
-            record = _one(connection, record_id)
-            if record is None or record.review.status != "decided":
-                return record, False
-            now = datetime.now(UTC)
-            review = record.review.model_copy(update={"time": min(record.review.time or now, now)})
-            columns = _review_columns(record.revision + 1, review)
+        `new` gets the record without the decision, and as it is now; what it raises undoes all.
+        """
+        with self._connected("be written to", writes=True) as connection:
+            query = _STORED.where(_rows.id == record_id).with_for_update()
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                msg = "the audit log has no record with this id"
+                raise AuditError(msg)
+            changed = new(*_read(*row))
+            columns = _review_columns(changed)
             connection.execute(sa.update(records).where(_rows.id == record_id).values(columns))
-            return _one(connection, record_id), True
+        return changed
 
-    def undo(self, record_id: str, revision: int, reviewer: str) -> tuple[AuditRecord | None, bool]:
-        """Restore the review from before a decision that has not taken effect."""
-        held = (
-            sa.select(_rows.record)
-            .where(_rows.id == record_id, _rows.revision == revision)
-            .where(_rows.review_status == "decided", _rows.reviewer == _clean(reviewer))
-            .where(_rows.reviewed_at > datetime.now(UTC))
-            .with_for_update()
-        )
-        with self._writing() as connection:
-            line = connection.execute(held).scalar_one_or_none()
-            if line is not None:
-                before = AuditRecord.from_json(line)
-                columns = _review_columns(before.revision, before.review)
-                connection.execute(sa.update(records).where(_rows.id == record_id).values(columns))
-            return _one(connection, record_id), line is not None
-
-    def delete(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
+    def delete(self, before: datetime, *, waiting: bool) -> int:
         """Delete records for good, also from the file beside the database, unless it is in use."""
-        with self._writing("be pruned") as connection:
-            number = connection.execute(sa.delete(records).where(*where)).rowcount
+        delete = sa.delete(records).where(_rows.time < before)
+        if not waiting:
+            delete = delete.where(_rows.review_status != "waiting")
+        with self._connected("be pruned", writes=True) as connection:
+            number = connection.execute(delete).rowcount
         if self.database.path is not None:
             with (
                 self._as_audit_errors("be pruned"),
-                closing(self._engine.raw_connection()) as raw,
+                closing(self.engine.raw_connection()) as raw,
                 closing(raw.cursor()) as cursor,
             ):
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return number
 
     @contextmanager
-    def _writing(self, what: str = "be written to") -> Iterator[sa.Connection]:
+    def _connected(self, what: str = "be read", *, writes: bool = False) -> Iterator[sa.Connection]:
         with self._as_audit_errors(what):
             self._make_ready()
-            with self._engine.execution_options(audit_writes=True).begin() as connection:
-                yield connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with self._as_audit_errors("be read"):
-            self._make_ready()
-            with self._engine.connect() as connection:
+            with self.engine.execution_options(audit_writes=writes).begin() as connection:
                 yield connection
 
     def _make_ready(self) -> None:
@@ -272,7 +213,7 @@ class Store:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(open_private(path))
-        _make_tables(self._engine)
+        _make_tables(self.engine)
         self._ready = True
 
     @contextmanager
@@ -290,32 +231,29 @@ class Store:
             raise AuditError(msg) from None  # the cause may quote the URL, or records
 
 
-def conditions(
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    run_id: object = None,
-    text: str | None = None,
-    settled: bool = False,
-    **equal: str | None,
-) -> list[sa.ColumnElement[bool]]:
-    """Build the conditions of a query."""
-    if unknown := sorted(set(equal) - set(_EQUAL)):
-        msg = f"unknown filter {', '.join(unknown)}"
-        raise ConfigurationError(msg)
-    found = []
-    if (status := equal.get("review_status")) in ("decided", "held"):
-        equal["review_status"], now = "decided", datetime.now(UTC)
-        in_effect = sa.or_(_rows.reviewed_at.is_(None), _rows.reviewed_at <= now)
-        found.append(in_effect if status == "decided" else _rows.reviewed_at > now)
-    found += [_rows[name] == _clean(v) for name, v in equal.items() if v is not None]
-    found += [] if since is None else [_rows.time >= since]
-    found += [] if until is None else [_rows.time < until]
-    words = _storable(text or "").casefold().split()
-    found += [_rows.searched.contains(word, autoescape=True) for word in words]
-    if run_id is not None:
-        found.append(sa.or_(_rows.run_id == str(run_id), _rows.root_run_id == str(run_id)))
-    return [*found, _rows.review_status != "waiting"] if settled else found
+def condition(name: str, value: Any) -> sa.ColumnElement[bool]:
+    """Build the condition that a filter of a query stands for."""
+    found: sa.ColumnElement[bool]
+    match name:
+        case "since":
+            found = _rows.time >= value
+        case "until":
+            found = _rows.time < value
+        case "run_id":
+            found = sa.or_(_rows.run_id == str(value), _rows.root_run_id == str(value))
+        case "text":
+            words = _storable(value).casefold().split()
+            found = sa.and_(
+                sa.true(), *(_rows.searched.contains(w, autoescape=True) for w in words)
+            )
+        case "status":
+            found = _rows.review_status == ("decided" if value == "held" else value)
+            is_held = sa.func.coalesce(_rows.reviewed_at > datetime.now(UTC), sa.false())
+            if value in ("decided", "held"):
+                found = sa.and_(found, is_held if value == "held" else sa.not_(is_held))
+        case _:
+            found = _rows[name] == _clean(value)
+    return found
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -342,25 +280,20 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _one(connection: sa.Connection, record_id: str) -> AuditRecord | None:
-    query = sa.select(_rows.record, _rows.review, _rows.revision).where(_rows.id == record_id)
-    found = connection.execute(query).one_or_none()
-    return None if found is None else _read(*found)
-
-
-def _read(record: str, review: str, revision: int) -> AuditRecord:
+def _read(record: str, review: str, revision: int) -> tuple[AuditRecord, AuditRecord]:
+    """Read a record as it came, and as it is now."""
     known = AuditRecord.from_json(record)
     try:
         update = {"review": Review.model_validate(json.loads(review)), "revision": revision}
     except ValueError:
         msg = "the review of an audit record is damaged"
         raise AuditError(msg) from None  # the cause quotes it
-    return known.model_copy(update=update)
+    return known, known.model_copy(update=update)
 
 
 def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | None:
     try:
-        return _read(record, review, revision)
+        return _read(record, review, revision)[1]
     except AuditError:
         return None
 
@@ -368,28 +301,22 @@ def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | Non
 def _row(entry: AuditEntry) -> dict[str, Any]:
     record = entry.record
     return {
-        "id": _clean(record.id),
+        **{name: _clean(getattr(record, name)) for name in _SAME},
         "time": record.time,
-        "source": _clean(record.source),
         "decision": record.decision.action,
-        "verdict": record.verdict,
         "trust_score": record.trust_score,
-        "query_class": _clean(record.query_class),
-        "risk_tier": _clean(record.risk_tier),
         "model": _clean(record.versions.model or record.versions.verifier),
-        "run_id": _id(record.run_id),
-        "root_run_id": _id(record.root_run_id),
-        "thread_id": _clean(record.thread_id),
         "check_ms": record.timings.get("check"),
         "searched": searched(record),
         "record": entry.line,
-        **_review_columns(record.revision, record.review),
+        **_review_columns(record),
     }
 
 
-def _review_columns(revision: int, review: Review) -> dict[str, Any]:
+def _review_columns(record: AuditRecord) -> dict[str, Any]:
+    review = record.review
     return {
-        "revision": revision,
+        "revision": record.revision,
         "review_status": review.status,
         "review_action": review.action,
         "reviewer": _clean(review.reviewer),
@@ -398,16 +325,12 @@ def _review_columns(revision: int, review: Review) -> dict[str, Any]:
     }
 
 
-def _id(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _clean(text: str | None) -> str | None:
-    """Shorten a text for an indexed column; the record has all of it.
+def _clean(text: object) -> str | None:
+    """Shorten a text, or an id, for an indexed column; the record has all of it.
 
     It is no longer than PostgreSQL's indexes take (2,704 bytes).
     """
-    return None if text is None else _storable(text[:_LONGEST_INDEXED])
+    return None if text is None else _storable(str(text)[:_LONGEST_INDEXED])
 
 
 def searched(record: AuditRecord) -> str:
@@ -426,7 +349,7 @@ def _make_tables(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         if _version(connection) == _VERSION:
             return
-    with engine.connect().execution_options(audit_writes=True) as connection, connection.begin():
+    with engine.execution_options(audit_writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         if _version(connection) == _VERSION:

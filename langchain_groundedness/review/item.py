@@ -88,12 +88,12 @@ class Item:
     @cached_property
     def claims(self) -> tuple[ShownClaim, ...]:
         """The claims, in the order of the check."""
-        marks = self.record.review.marks
+        marks, answer = self.record.review.marks, self.record.original_answer or ""
         return tuple(
             ShownClaim(
                 number,
                 found,
-                self._located(found),
+                self._exact and is_located(found, answer),
                 tuple(map(self._cited, self._evidence[number - 1])),
                 marks.get(found.claim.id),
             )
@@ -111,11 +111,6 @@ class Item:
         return self.record.question or f"Record {self.record.id}"
 
     @property
-    def waits(self) -> bool:
-        """Whether it waits for a reviewer."""
-        return self.record.review.status == "waiting"
-
-    @property
     def decided(self) -> bool:
         """Whether a reviewer has decided it."""
         return self.record.review.status == "decided"
@@ -124,11 +119,6 @@ class Item:
     def in_graph(self) -> bool:
         """Whether a graph may be waiting for the decision."""
         return self.record.source in _AGENTS and self.record.thread_id is not None
-
-    @property
-    def was_asked(self) -> bool:
-        """Whether a person is or was asked, so that documents without citations are kept, too."""
-        return self.record.review.status != "none"
 
     @property
     def changed(self) -> str | None:
@@ -151,11 +141,6 @@ class Item:
         return record.suggested_answer or record.shown_answer or record.original_answer or ""
 
     @property
-    def unlocated(self) -> tuple[ShownClaim, ...]:
-        """The claims that are not marked in the answer."""
-        return tuple(claim for claim in self.claims if not claim.located)
-
-    @property
     def answer(self) -> list[MarkedPiece]:
         """The answer as it came, cut where claims begin and end."""
         return mark(self.record.original_answer or "", self.record.claims if self._exact else ())
@@ -165,9 +150,6 @@ class Item:
         """The documents, those with text first."""
         shown = [self._document(document) for document in self.record.documents]
         return tuple(sorted(shown, key=lambda document: document.pieces is None))
-
-    def _located(self, found: ClaimVerdict) -> bool:
-        return self._exact and is_located(found, self.record.original_answer or "")
 
     @cached_property
     def _evidence(self) -> tuple[tuple[Citation, ...], ...]:
@@ -191,20 +173,19 @@ class Item:
 
     def _quote_matches(self, citation: Citation, document: AuditedDocument) -> bool:
         text = document.content or ""
-        span = (citation.start, citation.end)
-        stands = _inside(span, text) and text[slice(*span)] == citation.quote
+        inside = 0 <= citation.start < citation.end <= len(text)
+        stands = inside and text[citation.start : citation.end] == citation.quote
         return self._exact and citation.field is None and stands
 
     def _document(self, document: AuditedDocument) -> ShownDocument:
         text = document.content if self.record.content == "full" else None
         pieces = None if text is None else tuple(self._pieces(document, text))
         name = _name(document)
-        described = ((key, str(value)) for key, value in document.metadata.items())
-        details = (detail for detail in described if detail[1] != name)
+        details = ((key, str(value)) for key, value in document.metadata.items())
         return ShownDocument(
             number=document.index + 1,
             name=name,
-            details=tuple(details),
+            details=tuple(detail for detail in details if detail[1] != name),
             length=document.length,
             pieces=pieces,
             shortened=any(piece.left_out for piece in pieces or ()),
@@ -217,20 +198,19 @@ class Item:
             for citation in citations
             if citation.document == document.index and self._quote_matches(citation, document)
         }
-        anchors = list(spans)
         whole = len(text) <= _WHOLE_UP_TO or document.index == self._whole
         kept = [(0, len(text))] if whole else _windows(text, list(spans.values()))
         past = 0
         for start, end in kept:
             if start > past:
                 yield DocumentPiece("", left_out=start - past)
-            inside = [n for n, anchor in enumerate(anchors) if start <= spans[anchor][0] < end]
-            shifted = [(spans[anchors[n]][0] - start, spans[anchors[n]][1] - start) for n in inside]
+            inside = [anchor for anchor, span in spans.items() if start <= span[0] < end]
+            shifted = [(spans[each][0] - start, spans[each][1] - start) for each in inside]
             for segment in cut(text[start:end], shifted):
                 yield DocumentPiece(
                     segment.text,
-                    tuple(anchors[inside[n]] for n in segment.covering),
-                    tuple(anchors[inside[n]] for n in segment.opening),
+                    tuple(inside[n] for n in segment.covering),
+                    tuple(inside[n] for n in segment.opening),
                 )
             past = end
         if past < len(text):
@@ -254,10 +234,6 @@ def _windows(text: str, spans: Sequence[Span]) -> list[Span]:
         else:
             kept.append(wide)
     return kept
-
-
-def _inside(span: Span, text: str) -> bool:
-    return 0 <= span[0] < span[1] <= len(text)
 
 
 def _anchor(citation: Citation) -> str:

@@ -1,38 +1,33 @@
 """Serves pages: filters requests and listens on a port."""
 
 import ipaddress
+import mimetypes
 import socket
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langchain_groundedness.exceptions import ConfigurationError, require
 
-__all__ = [
-    "POLICY",
-    "Guard",
-    "TooLargeError",
-    "address_of",
-    "from_our_page",
-    "host_of",
-    "is_loopback",
-    "listen",
-    "serve",
-]
-
-Message = MutableMapping[str, Any]
-
-Scope = MutableMapping[str, Any]
-
-Receive = Callable[[], Awaitable[Message]]
-
-Send = Callable[[Message], Awaitable[None]]
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+__all__ = ["POLICY", "Guard", "from_our_page", "guarded", "listen", "serve"]
 
 LARGEST_BODY = 1 << 20
 
+TOO_LARGE = 413, "The form is too large."
+
 LONGEST_QUERY = 8_192
+
+_LOOK = ("langchain_groundedness", "static")
+"""Style sheet shared with reports."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
@@ -40,26 +35,24 @@ POLICY = (
 )
 
 _HEADERS = {
-    b"content-security-policy": POLICY.encode(),
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-    b"referrer-policy": b"same-origin",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"permissions-policy": b"camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    b"x-robots-tag": b"noindex",
-    b"cache-control": b"no-store",
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "x-robots-tag": "noindex",
+    "cache-control": "no-store",
 }
-
-
-class TooLargeError(Exception):
-    """The body of a request is too large."""
 
 
 class Guard:
     """Accepts only requests with an allowed host name and size."""
 
-    def __init__(self, app: App, *, hosts: Collection[str], any_address: bool, hint: str) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str], any_address: bool, hint: str
+    ) -> None:
         """Name the server's hosts, and what to do about another one."""
         self._app = app
         self._hosts = {host.casefold() for host in hosts}
@@ -70,31 +63,24 @@ class Guard:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":  # the page uses no WebSocket
+        elif scope["type"] != "http":  # the page uses no WebSocket
             await send({"type": "websocket.close", "code": 1008})
-            return
-        send = _with_headers(send)
-        refused = self._refusal(scope)
-        if refused is None:
-            await self._app(scope, _limited(receive), send)
-            return
-        status, text = refused
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": text.encode()})
+        else:
+            answer = self._refusal(scope) or self._app
+            await answer(scope, _limited(receive), _with_headers(send))
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers = [(name.lower(), value) for name, value in scope["headers"]]
-        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        headers = Headers(scope=scope)
+        hosts, length = headers.getlist("host"), headers.get("content-length", "0")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return 400, f"This host name is not allowed. {self._hint}"
-        length = next((value for name, value in headers if name == b"content-length"), b"0")
-        if not length.isdigit() or int(length) > LARGEST_BODY:
-            return 413, "The form is too large."
-        if len(scope["query_string"]) > LONGEST_QUERY:
-            return 414, "The address is too long."
-        return None
+            status, text = 400, f"This host name is not allowed. {self._hint}"
+        elif not length.isdecimal() or int(length) > LARGEST_BODY:
+            status, text = TOO_LARGE
+        elif len(scope["query_string"]) > LONGEST_QUERY:
+            status, text = 414, "The address is too long."
+        else:
+            return None
+        return PlainTextResponse(text, status, {"connection": "close"})
 
     def _is_ours(self, host: str) -> bool:
         name = host_of(host)
@@ -103,12 +89,19 @@ class Guard:
         return name in self._hosts or (self._any_address and _address(name) is not None)
 
 
+def guarded(routes: Sequence[BaseRoute], **options: Any) -> Guard:
+    """Make an application of routes, and of the style sheets and scripts of our pages."""
+    mimetypes.init()  # reads files, which would block the event loop later
+    static = StaticFiles(directory=Path(__file__).parent / "static", packages=[_LOOK])
+    return Guard(Starlette(routes=[*routes, Mount("/static", static)]), **options)
+
+
 def _with_headers(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message["headers"]}
-            added = [header for header in _HEADERS.items() if header[0] not in present]
-            message = {**message, "headers": [*message["headers"], *added]}
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sent
@@ -122,7 +115,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         read += len(message.get("body", b""))
         if read > LARGEST_BODY:
-            raise TooLargeError
+            raise HTTPException(*TOO_LARGE)
         return message
 
     return counted

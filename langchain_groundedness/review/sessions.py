@@ -1,8 +1,10 @@
-"""Sessions of the review page."""
+"""Sessions of the review page.
+
+Its own module because it knows neither pages nor requests.
+"""
 
 import hashlib
 import hmac
-import re
 import secrets
 import threading
 import time
@@ -19,8 +21,6 @@ _LONGEST_SESSION = 24 * 3600.0
 _MOST_SESSIONS = 1_000
 
 _ATTEMPTS, _WINDOW = 10, 60.0
-
-_ID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,19 @@ class Undoable:
 
 @dataclass(slots=True)
 class Session:
-    """One browser that is signed in."""
+    """What is known of one browser."""
 
-    began: float
-    used: float
+    began: float = 0.0
+    used: float = 0.0
     name: str = ""
     """Name of the reviewer; empty until given."""
     notice: str = ""
     """Message for the next page."""
     last: Undoable | None = None
+
+    def is_active(self, now: float) -> bool:
+        """Tell whether it goes on."""
+        return now - self.used < _LONGEST_IDLE and now - self.began < _LONGEST_SESSION
 
 
 class Sessions:
@@ -67,18 +71,11 @@ class Sessions:
         """Draw the id of a browser."""
         return secrets.token_urlsafe(32)
 
-    @staticmethod
-    def is_well_formed(identity: str) -> bool:
-        """Tell whether a cookie has the form of an id."""
-        return _ID.fullmatch(identity) is not None
-
     def begin(self) -> str:
         """Sign a browser in."""
         identity, now = self.new_id(), self._clock()
         with self._lock:
-            gone = [key for key, session in self._open.items() if not self._is_active(session, now)]
-            for key in gone:
-                del self._open[key]
+            self._open = {k: each for k, each in self._open.items() if each.is_active(now)}
             if len(self._open) >= _MOST_SESSIONS:
                 del self._open[min(self._open, key=lambda key: self._open[key].used)]
             self._open[_digest(identity)] = Session(now, now)
@@ -89,7 +86,7 @@ class Sessions:
         now = self._clock()
         with self._lock:
             session = self._open.get(_digest(identity))
-            if session is None or not self._is_active(session, now):
+            if session is None or not session.is_active(now):
                 return None
             session.used = now
             return session
@@ -107,10 +104,6 @@ class Sessions:
         """Tell whether a form has the token of this browser."""
         expected = self.form_token(identity).encode()
         return hmac.compare_digest(expected, token.encode(errors="replace"))
-
-    @staticmethod
-    def _is_active(session: Session, now: float) -> bool:
-        return now - session.used < _LONGEST_IDLE and now - session.began < _LONGEST_SESSION
 
 
 class FailedAttempts:

@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
 from langchain_groundedness.display.marked_text import cut
+from langchain_groundedness.review.app import CHOICES, Filters
 from langchain_groundedness.review.item import Item
-from langchain_groundedness.review.pages import CHOICES, Filters
 from langchain_groundedness.review.server import host_of, is_loopback
 from langchain_groundedness.review.sessions import Sessions
 from review.records import ANSWER, CLAIMS, EPOCH, record
@@ -50,13 +50,13 @@ def test_claims_that_overlap_show_the_worst_verdict_where_they_do() -> None:
 
 
 def test_a_claim_without_a_span_is_listed_as_not_marked() -> None:
-    assert [claim.number for claim in Item(record()).unlocated] == [4]
+    assert [claim.number for claim in Item(record()).claims if not claim.located] == [4]
 
 
 def test_a_span_beyond_the_answer_marks_nothing() -> None:
     far = ClaimVerdict(claim=Claim(id="x", text="x", start=3, end=900), verdict="supported")
     item = Item(record(of={"claims": (far, *CLAIMS)}))
-    assert item.unlocated[0].found.claim.id == "x"
+    assert [c.found.claim.id for c in item.claims if not c.located] == ["x", "d"]
     assert "".join(piece.text for piece in item.answer) == ANSWER
 
 
@@ -85,7 +85,7 @@ def test_a_quote_that_is_not_in_the_document_is_shown_without_a_link() -> None:
 @pytest.mark.parametrize("fields", [{"redacted": True}, {"content": "hash"}, {"content": "none"}])
 def test_nothing_is_marked_in_texts_that_were_changed(fields: Any) -> None:
     item = Item(record(**fields))
-    assert len(item.unlocated) == 4
+    assert not any(claim.located for claim in item.claims)
     assert [piece.text for piece in item.answer] == [ANSWER]
     assert not any(c.anchor for claim in item.claims for c in claim.citations)
 
