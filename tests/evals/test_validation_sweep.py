@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
-from langchain_groundedness.evals import CompositeScore, EvaluationRow, RowScore
+from langchain_groundedness.evals import EvaluationRow, RowScore
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
     RowValidation,
@@ -18,8 +18,8 @@ from langchain_groundedness.evals.validation import (
     ValidatedRow,
     validate,
 )
-from langchain_groundedness.evals.validation.summary import Thresholds, ThresholdSweep
-from langchain_groundedness.evals.validation.validator import Bands, Criteria
+from langchain_groundedness.evals.validation.summary import ThresholdSweep, replay
+from langchain_groundedness.evals.validation.validator import Bands, Thresholds
 from langchain_groundedness.testing import ScriptedVerifier
 
 BRIDGE = (
@@ -94,7 +94,7 @@ def test_the_table_says_what_a_run_with_these_thresholds_does(
 
 
 def test_what_a_judge_was_never_asked_is_unknown() -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=False)
+    then = thresholds(Bands(0.75, 0.5), has_judge=True)
     accepted = claim("supported", 0.8).model_copy(update={"band": "accept"})
     judged = claim("supported", 0.6).model_copy(update={"band": "judge"})
     stricter = then._replace(bands=Bands(0.9, 0.5))
@@ -109,23 +109,22 @@ def test_what_a_judge_was_never_asked_is_unknown() -> None:
         found = RowValidation(
             outcome="passed", stage="source", claims=claims, scores={"source": 1.0}
         )
-        assert setting.replay(found, then) == outcome
+        assert replay(found, then, setting) == outcome
 
 
 def test_a_row_that_now_passes_the_first_stage_has_no_quality_yet() -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=True)
+    then = thresholds(Bands(0.75, 0.5), has_judge=True, has_quality=True)
     found = RowValidation(
         outcome="rejected",
         stage="source",
         claims=(claim("supported", 0.9), claim("unverifiable", 0.1), claim("unverifiable", 0.1)),
         scores={"source": 1 / 3},
     )
-    looser = then._replace(criteria=criteria(min_source=0.3))
-    assert looser.replay(found, then) == "unknown"
+    assert replay(found, then, then._replace(min_source=0.3)) == "unknown"
 
 
 def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
-    setting = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
+    setting = thresholds(Bands(0.75, 0.5))
     sweep = ThresholdSweep(setting)
     for name, composite, label in (("a", 0.9, True), ("b", 0.8, False), ("c", 0.55, "right")):
         claims = tuple(claim("supported", 0.9) for _ in range(round(composite * 20)))
@@ -149,15 +148,8 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
     assert (found[0.95].precision, found[0.95].passed) == (None, 0)
 
 
-def criteria(**options: Any) -> Criteria:
-    given: dict[str, Any] = {
-        "pass_score": 0.7,
-        "min_source": 0.5,
-        "on_contradicted": "count",
-        "composite": CompositeScore(),
-        **options,
-    }
-    return Criteria(**given)
+def thresholds(bands: Bands, **options: Any) -> Thresholds:
+    return Thresholds(bands, on_contradicted="count", **options)
 
 
 def claim(verdict: Any, similarity: float | None) -> SourceClaim:
@@ -188,7 +180,7 @@ def validation(claims: list[tuple[str, float]], setting: Thresholds) -> RowValid
     )
     labels = [each.verdict.verdict for each in given]
     share = labels.count("supported") / len(labels)
-    rejected = setting.criteria.against_source(labels) or share < setting.criteria.pass_score - 1e-9
+    rejected = setting.against_source(labels) or share < setting.pass_score - 1e-9
     return RowValidation(
         outcome="rejected" if rejected else "passed",
         stage="source",
@@ -204,25 +196,19 @@ def test_offline_a_replay_is_always_what_a_run_would_find(
     other: tuple[float, float, float],
 ) -> None:
     then, now = (
-        Thresholds(
-            Bands(1.0, reject),
-            criteria(pass_score=pass_score, min_source=min_source),
-            has_judge=False,
-            has_quality=False,
-        )
+        thresholds(Bands(1.0, reject), pass_score=pass_score, min_source=min_source)
         for reject, pass_score, min_source in (one, other)
     )
-    assert now.replay(validation(claims, then), then) == validation(claims, now).outcome
+    assert replay(validation(claims, then), then, now) == validation(claims, now).outcome
 
 
 @given(claims=FOUND, values=st.lists(SHARES, min_size=2, max_size=5))
 def test_a_higher_pass_score_never_lets_more_rows_pass(
     claims: list[tuple[str, float]], values: list[float]
 ) -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
+    then = thresholds(Bands(0.75, 0.5))
     found = validation(claims, then)
     passing = [
-        then._replace(criteria=criteria(pass_score=value)).replay(found, then) == "passed"
-        for value in sorted(values)
+        replay(found, then, then._replace(pass_score=value)) == "passed" for value in sorted(values)
     ]
     assert passing == sorted(passing, reverse=True)

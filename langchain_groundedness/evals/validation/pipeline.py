@@ -25,11 +25,7 @@ from langchain_groundedness.evals.evaluation import run_in_threads
 from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
-from langchain_groundedness.evals.validation.summary import (
-    Thresholds,
-    ValidationSummary,
-    summarize_rows,
-)
+from langchain_groundedness.evals.validation.summary import ValidationSummary, summarize_rows
 from langchain_groundedness.evals.validation.validator import (
     AnswerValidator,
     RowValidation,
@@ -133,13 +129,13 @@ def validate(  # noqa: PLR0913  (options by keyword)
             run_in_threads(jobs, run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
             interrupted = True
-        found = summarize_rows(files.read(), Thresholds.of(checker)).model_copy(
+        found = summarize_rows(files.read(), checker.thresholds).model_copy(
             update={
                 "bad_rows": outline.bad_rows,
                 "resumed": len(before & known),
                 "elsewhere": len(files.done.keys() - known),
                 "complete": known <= files.done.keys(),
-                "notes": () if checker.has_quality else (_NO_QUALITY,),
+                "notes": () if checker.thresholds.has_quality else (_NO_QUALITY,),
                 "seconds": monotonic() - started,
             }
         )
