@@ -96,20 +96,22 @@ def open_records(source: Any) -> list[Records]:
 
 
 def _open_table(source: Any, kind: str) -> Records | None:
-    if hasattr(source, "to_pylist"):  # of pyarrow
-        return Records(kind, lambda: _numbered(source.to_pylist()))
-    if hasattr(source, "to_dicts"):  # of polars
-        return Records(kind, lambda: _numbered(source.to_dicts()))
+    rows = getattr(source, "to_pylist", None) or getattr(source, "to_dicts", None)
+    if rows is not None:  # of pyarrow, or of polars
+        return Records(kind, lambda: _numbered(rows()))
     if hasattr(source, "itertuples"):
         rows = partial(source.to_dict, "records")
         return Records("a pandas DataFrame", lambda: _numbered(rows()), is_table=True)
     if hasattr(source, "column_names"):
         split = _only_split(source)
         return Records("a Hugging Face data set", lambda: _numbered(split), is_table=True)
-    if isinstance(source, Mapping) and source and _has_columns(source):
-        cells = zip(*source.values(), strict=True)
-        rows_given = [dict(zip(source, row, strict=True)) for row in cells]
-        return Records("a dict of columns", partial(_numbered, rows_given))
+    columns = list(source.values()) if isinstance(source, Mapping) else []
+    if (
+        all(isinstance(column, list | tuple) for column in columns)
+        and len({len(column) for column in columns}) == 1
+    ):
+        given = [dict(zip(source, row, strict=True)) for row in zip(*columns, strict=True)]
+        return Records("a dict of columns", partial(_numbered, given))
     return None
 
 
@@ -166,12 +168,6 @@ def _only_split(dataset: Any) -> Any:
     return next(iter(dataset.values()), ())
 
 
-def _has_columns(source: Mapping[Any, Any]) -> bool:
-    """Tell whether a mapping holds a list per column, all of one length."""
-    columns = source.values()
-    return all(isinstance(c, list | tuple) for c in columns) and len({len(c) for c in columns}) == 1
-
-
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield from sorted(
@@ -224,17 +220,24 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
                     rest = file.readline(LONGEST_LINE)
                 yield Record(number, None, _TOO_LONG)
             elif line.strip():
-                yield _json_record(line.removeprefix(_BOM) if number == 1 else line, number)
+                yield _json_record(line, number)
 
 
 def _json_record(line: bytes, number: int) -> Record:
     try:
-        return _record(json.loads(line.decode("utf-8")), number)
-    except UnicodeDecodeError as exc:
-        error = f"not UTF-8 text (byte {exc.start} of the line); convert it first"
+        return _record(_parsed(line), number)
     except (ValueError, RecursionError) as exc:
-        error = f"not JSON ({getattr(exc, 'msg', type(exc).__name__)})"
-    return Record(number, None, error)
+        return Record(number, None, _unparsed(exc, " of the line"))
+
+
+def _parsed(data: bytes) -> Any:
+    return json.loads(data.removeprefix(_BOM).decode("utf-8"))
+
+
+def _unparsed(error: Exception, of: str = "") -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text (byte {error.start}{of}); convert it first"
+    return f"not JSON ({getattr(error, 'msg', type(error).__name__)})"
 
 
 def _read_json(path: Path) -> Iterator[Record]:
@@ -242,14 +245,12 @@ def _read_json(path: Path) -> Iterator[Record]:
     with _opened(path) as file:
         data = whole_up_to(file, LARGEST_JSON, path)
     try:
-        found = json.loads(data.removeprefix(_BOM).decode("utf-8"))
-    except UnicodeDecodeError as exc:
-        msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
-        raise InputFormatError(msg) from None
+        found = _parsed(data)
     except (ValueError, RecursionError) as exc:
-        where = f", line {exc.lineno}" if isinstance(exc, json.JSONDecodeError) else ""
-        advice = "for one object per line, name the file .jsonl"
-        msg = f"{path}{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); {advice}"
+        msg = f"{path}: {_unparsed(exc)}"
+        if isinstance(exc, json.JSONDecodeError):
+            advice = "for one object per line, name the file .jsonl"
+            msg = f"{path}, line {exc.lineno}: {_unparsed(exc)}; {advice}"
         raise InputFormatError(msg) from None  # the cause quotes the text
     if isinstance(found, dict):
         found = next((found[key] for key in _JSON_KEYS if isinstance(found.get(key), list)), found)
