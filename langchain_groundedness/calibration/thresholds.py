@@ -428,6 +428,7 @@ class _Choosing:
         """Choose all thresholds that the samples allow; say why the others were not."""
         units, refused = self._units()
         cuts, held_out = self._cuts(units, None), self._held_out(units)
+        drawing: Any = {"times": self.resamples, "seed": self.seed}
         choices: dict[ThresholdName, ThresholdChoice] = {}
         for spec in _SPECS:
             if spec.name not in units:
@@ -435,19 +436,29 @@ class _Choosing:
             if spec.name not in cuts:
                 refused[spec.name] = _unreached(self.target)
                 continue
-            view = self._view(spec, units[spec.name], cuts)
-            passes = {
-                "before": view.passed,
-                "fitted": view.scored.scores >= cuts[spec.name],
-                "expected": held_out[spec.name][view.places],
-            }
-            if spec.name == "review" and np.array_equal(passes["before"], passes["fitted"]):
+            places, scored, before = self._view(spec, units[spec.name], cuts)
+            now = scored.scores >= cuts[spec.name]
+            if spec.name == "review" and np.array_equal(now, before):
                 refused[spec.name] = "not needed: the thresholds above reach the target"
                 continue
-            choices[spec.name] = self._choice(
-                spec, units[spec.name], cuts[spec.name], view.scored, passes
+            interval, missed = resampled(scored, self.target, **drawing)
+            choices[spec.name] = ThresholdChoice(
+                threshold=spec.threshold(cuts[spec.name]),
+                interval=interval and tuple(sorted(map(spec.threshold, interval))),
+                missed=missed,
+                unit=units[spec.name],
+                samples=len(now),
+                good=int(scored.good.sum()),
+                groups=len(np.unique(scored.groups)),
+                before=_figures(before, scored, **drawing),
+                fitted=_figures(now, scored, **drawing),
+                expected=_figures(held_out[spec.name][places], scored, **drawing),
             )
-        return _in_order(choices), {s.name: refused[s.name] for s in _SPECS if s.name in refused}
+        low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
+        if low and high and low.threshold > high.threshold:  # the band of a stage is in order
+            lowered = low.model_copy(update={"threshold": high.threshold})
+            choices["settle_unsupported"] = lowered
+        return choices, {spec.name: refused[spec.name] for spec in _SPECS if spec.name in refused}
 
     def _units(self) -> tuple[dict[ThresholdName, Unit], dict[ThresholdName, str]]:
         """Say on what each threshold is chosen, or why it cannot be."""
@@ -503,30 +514,6 @@ class _Choosing:
         scored = Scored(np.array(scores, np.float64), np.array(good, np.bool_), groups)
         return _View(np.array(places, np.int64), scored, np.array(passed, np.bool_))
 
-    def _choice(
-        self,
-        spec: ThresholdSpec,
-        unit: Unit,
-        cut: float,
-        scored: Scored,
-        passes: Mapping[str, Flags],
-    ) -> ThresholdChoice:
-        drawing: Any = {"times": self.resamples, "seed": self.seed}
-        interval, missed = resampled(scored, self.target, **drawing)
-        if interval is not None:
-            low, high = sorted(map(spec.threshold, interval))
-            interval = (low, high)
-        return ThresholdChoice(
-            threshold=spec.threshold(cut),
-            interval=interval,
-            missed=missed,
-            unit=unit,
-            samples=len(scored.scores),
-            good=int(scored.good.sum()),
-            groups=len(np.unique(scored.groups)),
-            **{name: _figures(each, scored, **drawing) for name, each in passes.items()},
-        )
-
 
 def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
     """Compare probabilities to how often they are right: of claims, or else of answers."""
@@ -537,17 +524,6 @@ def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> R
         if pairs:
             return _compared(unit, pairs)
     return None
-
-
-def _in_order(
-    choices: dict[ThresholdName, ThresholdChoice],
-) -> dict[ThresholdName, ThresholdChoice]:
-    """Keep the band of a stage in order, where a verifier has more than one threshold."""
-    low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
-    if low is None or high is None or low.threshold <= high.threshold:
-        return choices
-    lowered = low.model_copy(update={"threshold": high.threshold})
-    return {**choices, "settle_unsupported": lowered}
 
 
 def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:

@@ -18,7 +18,7 @@ from langchain_groundedness.evals.validation import (
     ValidatedRow,
     validate,
 )
-from langchain_groundedness.evals.validation.summary import ThresholdSweep, replay
+from langchain_groundedness.evals.validation.summary import replay, summarize_rows
 from langchain_groundedness.evals.validation.validator import Bands, Thresholds
 from langchain_groundedness.testing import ScriptedVerifier
 
@@ -125,11 +125,11 @@ def test_a_row_that_now_passes_the_first_stage_has_no_quality_yet() -> None:
 
 def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
     setting = thresholds(Bands(0.75, 0.5))
-    sweep = ThresholdSweep(setting)
+    rows = []
     for name, composite, label in (("a", 0.9, True), ("b", 0.8, False), ("c", 0.55, "right")):
         claims = tuple(claim("supported", 0.9) for _ in range(round(composite * 20)))
         claims += tuple(claim("unverifiable", 0.0) for _ in range(20 - len(claims)))
-        sweep.add(
+        rows.append(
             ValidatedRow(
                 id=name,
                 label=label,
@@ -140,7 +140,8 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
                 scores={"source": composite},
             )
         )
-    found = {line.value: line for line in sweep.lines() if line.option == "pass_score"}
+    sweep = summarize_rows(rows, setting).sweep
+    found = {line.value: line for line in sweep if line.option == "pass_score"}
     assert (found[0.7].precision, found[0.7].recall) == (0.5, 0.5)
     assert (found[0.85].precision, found[0.85].recall) == (1.0, 0.5)
     assert found[0.5].precision == pytest.approx(2 / 3)

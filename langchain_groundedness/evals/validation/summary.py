@@ -29,7 +29,6 @@ __all__ = [
     "NAMES",
     "REASONS",
     "SweepLine",
-    "ThresholdSweep",
     "ValidationSummary",
     "replay",
     "summarize_rows",
@@ -120,14 +119,17 @@ class ValidationSummary(FrozenModel):
 
 def summarize_rows(rows: Iterable[ValidatedRow], thresholds: Thresholds) -> ValidationSummary:
     """Sum up what was found; the rows are read once, and not kept."""
-    sweep = ThresholdSweep(thresholds)
+    tried = [(*each, Counter[Any]()) for each in _alternatives(thresholds)]
     outcomes: Counter[str] = Counter()
     reasons: Counter[ReasonCode] = Counter()
     scores: dict[str, tuple[list[float], list[str]]] = {}
     passes, labels, ids = [], [], []
     usage = Usage()
     for row in rows:
-        sweep.add(row)
+        is_right = _is_right(row)
+        for _, _, others, counts in tried:
+            outcome = replay(row, thresholds, others)
+            counts.update(("rows", outcome, is_right, (outcome, is_right)))
         outcomes[row.outcome] += 1
         reasons.update({reason.code for reason in row.reasons})
         composite = {} if row.composite is None else {"composite": row.composite}
@@ -147,12 +149,23 @@ def summarize_rows(rows: Iterable[ValidatedRow], thresholds: Thresholds) -> Vali
         passed=outcomes["passed"],
         rejected=outcomes["rejected"],
         unchecked=outcomes["unchecked"],
-        pass_rate=outcomes["passed"] / total if total else None,
+        pass_rate=_share(outcomes["passed"], total),
         scores={name: mean for name, mean in means.items() if mean is not None},
         reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
         complete=True,
         agreement=label_agreement(passes, labels, ids=ids, threshold=_HALF) if has_labels else None,
-        sweep=sweep.lines(),
+        sweep=tuple(
+            SweepLine(
+                option=name,
+                value=value,
+                is_current=others == thresholds,
+                **{each: counts[each] for each in ("passed", "rejected", "unchecked", "unknown")},
+                pass_rate=_share(counts["passed"], counts["rows"]),
+                precision=_share(good := counts["passed", True], good + counts["passed", False]),
+                recall=_share(good, counts[True]),
+            )
+            for name, value, others, counts in tried
+        ),
         usage=usage,
     )
 
@@ -230,40 +243,6 @@ def _replayed_outcome(
     return "rejected" if list(now.against_scores(scores, composite)) else "passed"
 
 
-class ThresholdSweep:
-    """Counts the outcomes of each row under every threshold."""
-
-    def __init__(self, now: Thresholds) -> None:
-        """Choose the thresholds to try."""
-        self._now = now
-        self._tried = [(*each, Counter[Any]()) for each in _alternatives(now)]
-
-    def add(self, row: ValidatedRow) -> None:
-        """Count a row."""
-        try:
-            is_right = None if row.label is None else read_label(row.label)
-        except ValueError:
-            is_right = None
-        for _, _, tried, counts in self._tried:
-            outcome = replay(row, self._now, tried)
-            counts.update(("rows", outcome, is_right, (outcome, is_right)))
-
-    def lines(self) -> tuple[SweepLine, ...]:
-        """Give the table."""
-        return tuple(
-            SweepLine(
-                option=name,
-                value=value,
-                is_current=tried == self._now,
-                **{each: counts[each] for each in ("passed", "rejected", "unchecked", "unknown")},
-                pass_rate=_share(counts["passed"], counts["rows"]),
-                precision=_share(good := counts["passed", True], good + counts["passed", False]),
-                recall=_share(good, counts[True]),
-            )
-            for name, value, tried, counts in self._tried
-        )
-
-
 def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thresholds]]:
     bands = now.bands
     for value in _values(now.pass_score, least=_HALF):
@@ -284,3 +263,10 @@ def _values(current: float, *, least: float = 0.0, most: float = 1.0) -> list[fl
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def _is_right(row: ValidatedRow) -> bool | None:
+    try:
+        return None if row.label is None else read_label(row.label)
+    except ValueError:
+        return None
