@@ -35,7 +35,7 @@ from langchain_groundedness.calibration.values import (
     Unit,
     main_verifier,
 )
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness.decision import DecisionRule
 from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.svg import Plot, document
@@ -183,7 +183,11 @@ class Calibration(CheckedOptions):
         checker = GroundednessRunnable(**given)
         if "review" not in self.chosen:
             return checker
-        return GroundednessRunnable(**{**given, "policy": self._policy(checker.policy)})
+        when = {"lowest_supported_probability": {"below": self.chosen["review"].threshold}}
+        rule = DecisionRule(when=when, action="review", reason=_REVIEW_REASON)
+        rules = (*checker.policy.rules, rule)
+        given["policy"] = checker.policy.model_copy(update={"rules": rules})
+        return GroundednessRunnable(**given)
 
     def _repr_svg_(self) -> str | None:
         """Draw the reliability for notebooks."""
@@ -211,12 +215,6 @@ class Calibration(CheckedOptions):
             raise ConfigurationError(msg)
         require_installed_encoder(self)
         return EmbeddedVerifier(threshold=self.chosen["support"].threshold)
-
-    def _policy(self, policy: DecisionPolicy) -> DecisionPolicy:
-        below = {"below": self.chosen["review"].threshold}
-        when = {"lowest_supported_probability": below}
-        rule = DecisionRule(when=when, action="review", reason=_REVIEW_REASON)
-        return policy.model_copy(update={"rules": (*policy.rules, rule)})
 
 
 def require_installed_encoder(calibration: Calibration) -> None:
@@ -517,19 +515,16 @@ class _Choosing:
 
 def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
     """Compare probabilities to how often they are right: of claims, or else of answers."""
-    listed = list(samples)
-    for unit in _SPECS[0].units:
-        seen = [_support(sample, verifier, {}) for sample in listed if sample.unit == unit]
-        pairs = [(view[0], view[1]) for view in seen if view is not None]
-        if pairs:
-            return _compared(unit, pairs)
-    return None
-
-
-def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
+    pairs: dict[Unit, list[tuple[float, bool]]] = {"claim": [], "answer": []}
+    for sample in samples:
+        if (seen := _support(sample, verifier, {})) is not None:
+            pairs[sample.unit].append(seen[:2])
+    unit: Unit = "claim" if pairs["claim"] else "answer"
+    if not (found := pairs[unit]):
+        return None
     bins = []
     for place in range(_BINS):
-        inside = [p for p in pairs if min(int(p[0] * _BINS), _BINS - 1) == place]
+        inside = [p for p in found if min(int(p[0] * _BINS), _BINS - 1) == place]
         if inside:
             right = sum(good for _, good in inside)
             bins.append(
@@ -543,12 +538,12 @@ def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
                 )
             )
     off = math.fsum(each.count * abs(each.mean - each.right) for each in bins)
-    square = math.fsum((score - good) ** 2 for score, good in pairs)
+    square = math.fsum((score - good) ** 2 for score, good in found)
     return Reliability(
         unit=unit,
-        samples=len(pairs),
-        brier=square / len(pairs),
-        error=off / len(pairs),
+        samples=len(found),
+        brier=square / len(found),
+        error=off / len(found),
         bins=tuple(bins),
     )
 

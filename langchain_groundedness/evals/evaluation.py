@@ -18,7 +18,7 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import LocatedRow, Outline, as_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
-from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd
+from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd, as_line
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -152,7 +152,7 @@ class Evaluation:
         try:
             if self.header is not None and not (complete and self._is_complete):
                 end = RunEnd(complete=complete, seconds=self.seconds, usage=self.totals.usage)
-                self._journal.write(end)
+                self._journal.write(as_line(end))
         finally:
             self._journal.close()
 
@@ -224,11 +224,11 @@ class Evaluation:
                 bad.add(value)
             elif isinstance(value, RunEnd):
                 self._earlier_seconds = value.seconds or 0.0
-        journal.write(*(row for row in self.outline.bad_rows if row not in bad))
+        journal.write(*(as_line(row) for row in self.outline.bad_rows if row not in bad))
 
     def _record(self, done: Sequence[Done]) -> None:
         if self._journal is not None:
-            self._journal.add((job.place, row) for job, row in done)
+            self._journal.write(*(as_line(row, place=job.place) for job, row in done))
         for job, row in done:
             self._keep(job.place, row, instead_of=job.before)
             if self._cache is not None:

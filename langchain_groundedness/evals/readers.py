@@ -96,7 +96,7 @@ def open_records(source: Any) -> list[Records]:
 
 
 def _open_table(source: Any, kind: str) -> Records | None:
-    rows = getattr(source, "to_pylist", None) or getattr(source, "to_dicts", None)
+    rows: Any = getattr(source, "to_pylist", None) or getattr(source, "to_dicts", None)
     if rows is not None:  # of pyarrow, or of polars
         return Records(kind, lambda: _numbered(rows()))
     if hasattr(source, "itertuples"):
@@ -264,18 +264,28 @@ def _read_json(path: Path) -> Iterator[Record]:
 def _read_csv(path: Path) -> Iterator[Record]:
     """Read a CSV file with a header; cells are separated by commas, semicolons or tabs."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    begin, length, limit = 1, 0, _LONGEST_LINES_PER_ROW * LONGEST_LINE
+
+    def lines() -> Iterator[str]:
+        """Give lines, up to a limit per row: an open quote would take all of them."""
+        nonlocal length
+        while line := text.readline(limit + 1 - length):
+            length += len(line)
+            if length > limit:
+                msg = f"{path}, line {begin}: a row is longer than {limit >> 20} MiB"
+                raise InputFormatError(msg)
+            yield line
+
     with _opened(path) as file:
         # Invalid UTF-8 becomes lone surrogates, which make their row a bad row.
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        row = _CsvRow(path, text)
-        lines = iter(row)
-        first = next(lines, "")
+        given = lines()
+        first = next(given, "")
         delimiter = max(_DELIMITERS, key=first.count)
-        rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        rows = csv.reader(chain([first], given), delimiter=delimiter, strict=True)
         columns = _csv_columns(path, rows)
         while True:
-            begin = row.begin = rows.line_num + 1
-            row.length = 0
+            begin, length = rows.line_num + 1, 0
             try:
                 cells = next(rows, None)
             except csv.Error as exc:
@@ -312,25 +322,6 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
         msg = f"{path}: two columns have the same name: {named}; rename one"
         raise InputFormatError(msg, keys=columns)
     return columns
-
-
-class _CsvRow:
-    """Gives lines of a CSV file, up to a limit per row: an open quote would take all of them."""
-
-    def __init__(self, path: Path, text: IO[str]) -> None:
-        self._path = path
-        self._text = text
-        self.begin = 1
-        self.length = 0
-
-    def __iter__(self) -> Iterator[str]:
-        limit = _LONGEST_LINES_PER_ROW * LONGEST_LINE
-        while line := self._text.readline(limit + 1 - self.length):
-            self.length += len(line)
-            if self.length > limit:
-                msg = f"{self._path}, line {self.begin}: a row is longer than {limit >> 20} MiB"
-                raise InputFormatError(msg)
-            yield line
 
 
 def _csv_error(error: csv.Error) -> str:

@@ -56,8 +56,6 @@ __all__ = [
     "cut_torn_line",
     "load_run",
     "open_to_append",
-    "read_line",
-    "read_run",
     "save_parquet",
     "save_run",
 ]
@@ -355,7 +353,7 @@ class Journal:
     def start(self, header: RunHeader) -> None:
         """Write the header, or check that the run in the file is the same."""
         if self.header is None:
-            self.write(header)
+            self.write(as_line(header))
             self.header = header
         elif differing := "; ".join(_differences(self.header, header)):
             other = f"{self._path} holds another evaluation, which cannot be resumed: {differing}"
@@ -366,13 +364,12 @@ class Journal:
         """Read the lines after the header."""
         return (line for line in read_lines(self._path) if not isinstance(line.value, RunHeader))
 
-    def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
-        """Write finished rows."""
-        self._append(as_line(row, place=place) for place, row in rows)
-
-    def write(self, *values: RunHeader | BadRow | RunEnd) -> None:
-        """Write lines that are not about a row that was evaluated."""
-        self._append(map(as_line, values))
+    def write(self, *lines: bytes) -> None:
+        """Write lines, as `as_line` makes them."""
+        with refusing(self._path):
+            write_all(self._file, b"".join(lines))
+            if self._fsync:
+                os.fsync(self._file)
 
     def close(self) -> None:
         """Close the file, and let others have it; closing again does nothing."""
@@ -392,12 +389,6 @@ class Journal:
         cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
-
-    def _append(self, lines: Iterable[bytes]) -> None:
-        with refusing(self._path):
-            write_all(self._file, b"".join(lines))
-            if self._fsync:
-                os.fsync(self._file)
 
 
 def open_to_append(path: Path) -> int:

@@ -333,21 +333,23 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     @property
     def thresholds(self) -> Thresholds:
         """All thresholds in force."""
+        judges = (self.model, self.verifier, self.embeddings)
         return Thresholds(
             self.bands,
             self.pass_score,
             self.min_source,
             self.on_contradicted,
             self.composite,
-            has_judge=any(
-                each is not None for each in (self.model, self.verifier, self.embeddings)
-            ),
+            has_judge=any(each is not None for each in judges),
             has_quality=self._stages().quality is not None,
         )
 
     @override
     def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
-        return (yield from guarded(self._validated(read_row(value)), _failed))
+        def failed(_: Exception, why: str) -> RowValidation:
+            return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+
+        return (yield from guarded(self._validated(read_row(value)), failed))
 
     def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         answer, documents = row.answer or "", row.documents or ()
@@ -516,10 +518,6 @@ def _is_share(value: Any) -> bool:
 
 _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
 _NOT_JUDGED = "the quality could not be judged"
-
-
-def _failed(_: Exception, why: str) -> RowValidation:
-    return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
 
 
 def _because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
