@@ -214,10 +214,10 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        for part, labels in zip(self.parts, _file_labels(self.parts), strict=True):
+        for part, (file, prefix) in zip(self.parts, _file_labels(self.parts), strict=True):
             for record in self._arranged(part.read()):
                 found = self._row(record, is_table=part.is_table)
-                yield found if len(self.parts) == 1 else _labelled(found, *labels)
+                yield _labelled(found, file, prefix) if file else found
 
     def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
         return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
@@ -236,7 +236,9 @@ class DataSet:
 
 
 def _file_labels(parts: Sequence[Records]) -> list[tuple[str, str]]:
-    """Name files, with their folders only where two have one name; give a prefix for row ids."""
+    """Name several files, with folders only where two have one name, and prefixes for row ids."""
+    if len(parts) == 1:
+        return [("", "")]
     paths = [Path(part.name).absolute() for part in parts]
     names, root = [path.name for path in paths], os.path.commonpath([p.parent for p in paths])
     if len(set(names)) < len(names):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
-from langchain_groundedness.evals import EvaluationRow, RowScore
+from langchain_groundedness.evals import CompositeScore, EvaluationRow, RowScore
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
     RowValidation,
@@ -150,7 +150,16 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
 
 
 def thresholds(bands: Bands, **options: Any) -> Thresholds:
-    return Thresholds(bands, on_contradicted="count", **options)
+    given: dict[str, Any] = {
+        "pass_score": 0.7,
+        "min_source": 0.5,
+        "on_contradicted": "count",
+        "composite": CompositeScore(),
+        "has_judge": False,
+        "has_quality": False,
+        **options,
+    }
+    return Thresholds(bands, **given)
 
 
 def claim(verdict: Any, similarity: float | None) -> SourceClaim:

@@ -193,13 +193,13 @@ class Thresholds(NamedTuple):
     """The thresholds of both stages."""
 
     bands: Bands
-    pass_score: float = 0.7
-    min_source: float = 0.5
-    on_contradicted: Literal["reject", "count"] = "reject"
-    composite: CompositeScore = CompositeScore()
-    has_judge: bool = False
+    pass_score: float
+    min_source: float
+    on_contradicted: Literal["reject", "count"]
+    composite: CompositeScore
+    has_judge: bool
     """Whether another verifier decides what similarity leaves open."""
-    has_quality: bool = False
+    has_quality: bool
     """Whether there is a second stage."""
 
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
