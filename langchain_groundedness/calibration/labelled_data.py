@@ -1,9 +1,9 @@
 """Reads files of labelled claims or answers: one JSON object per line."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, Self
 
 from langchain_core.documents import Document
 from pydantic import (
@@ -19,7 +19,7 @@ from langchain_groundedness._runtime.files import lines_up_to, refusing
 from langchain_groundedness.calibration.values import CalibrationSample, ScoredClaim, Unit, group_of
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
-from langchain_groundedness.types import Claim, ClaimVerdict, VerdictLabel, VerificationTask
+from langchain_groundedness.types import Claim, VerdictLabel, VerificationTask
 
 __all__ = ["LabelledRow", "read_label", "read_labelled", "samples_of"]
 
@@ -36,23 +36,8 @@ LONGEST_LINE = 64 << 20
 """Bytes."""
 
 
-class LabelledRow(NamedTuple):
-    """One line of the file."""
-
-    unit: Unit
-    text: str
-    """The claim or the answer."""
-    documents: tuple[str, ...]
-    is_right: bool
-    question: str | None = None
-    given: tuple[ScoredClaim, ...] = ()
-    """The verifier's verdict, if the file has it."""
-    retrieval_score: float | None = None
-    group: str = ""
-
-
-def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
-    r"""Read labelled claims and answers."""
+def read_labelled(path: str | Path) -> Iterator["LabelledRow"]:
+    """Read labelled claims and answers."""
     try:
         with refusing(path), Path(path).open("rb") as file:
             for number, line in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
@@ -64,75 +49,31 @@ def read_labelled(path: str | Path) -> Iterator[LabelledRow]:
 
 
 def samples_of(
-    rows: Iterable[LabelledRow], checker: GroundednessRunnable
+    rows: Iterable["LabelledRow"], checker: GroundednessRunnable
 ) -> Iterator[CalibrationSample]:
     """Check the labelled rows that hold no verdict of a verifier."""
     remaining = iter(rows)
     while some := list(islice(remaining, _ROWS_PER_BATCH)):
-        found: dict[int, tuple[ScoredClaim, ...]] = {}
-        for unit in ("claim", "answer"):
-            places = [n for n, r in enumerate(some) if r.unit == unit and not r.given]
-            asked = [some[place] for place in places]
-            verdicts = _claims(asked, checker) if unit == "claim" else _answers(asked, checker)
-            for place, given in zip(places, verdicts, strict=True):
-                found[place] = tuple(map(ScoredClaim.of, given))
-        for place, row in enumerate(some):
-            yield CalibrationSample(
-                unit=row.unit,
-                is_right=row.is_right,
-                claims=row.given or found[place],
-                retrieval_score=row.retrieval_score,
-                group=row.group,
-            )
+        asked = [row for row in some if not row.given]
+        claims = [row.task() for row in asked if row.unit == "claim"]
+        answers = [row.answer_input() for row in asked if row.unit == "answer"]
+        found = {
+            "claim": iter(checker.check.verifier.batch(claims) if claims else []),
+            "answer": (result.claims for result in checker.batch(answers)),
+        }
+        for row in some:
+            yield row.sample(row.given or tuple(map(ScoredClaim.of, next(found[row.unit]))))
 
 
-def _claims(
-    rows: Sequence[LabelledRow], checker: GroundednessRunnable
-) -> Sequence[Sequence[ClaimVerdict]]:
-    tasks = [
-        VerificationTask(
-            claims=(Claim(id="c1", text=row.text),),
-            documents=tuple(map(Document, row.documents)),
-            question=row.question,
-        )
-        for row in rows
-    ]
-    return checker.check.verifier.batch(tasks) if tasks else []
-
-
-def _answers(
-    rows: Sequence[LabelledRow], checker: GroundednessRunnable
-) -> Sequence[Sequence[ClaimVerdict]]:
-    inputs = [
-        {"answer": row.text, "documents": list(row.documents), "question": row.question}
-        for row in rows
-    ]
-    return [result.claims for result in checker.batch(inputs)] if inputs else []
-
-
-def _row(line: str, where: str) -> LabelledRow:
+def _row(line: str, where: str) -> "LabelledRow":
     try:
-        read = _LabelledLine.model_validate_json(line)
+        return LabelledRow.model_validate_json(line)
     except ValidationError as exc:
         # Neither input nor context is repeated: they quote the text.
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
         problems = (": ".join((*map(str, fault["loc"]), fault["msg"])) for fault in faults[:3])
         msg = f"{where}: {'; '.join(problems).replace('Value error, ', '')}"
         raise ConfigurationError(msg.replace("label: label:", "label:")) from None
-    unit: Unit = "claim" if read.claim is not None else "answer"
-    group = group_of(read.documents) if read.documents else ""
-    group = group if read.group is None else f"group {read.group}"
-    given = read.claims if unit == "answer" and read.claims is not None else (read,)
-    return LabelledRow(
-        unit=unit,
-        text=read.claim or read.answer or "",
-        documents=read.documents,
-        is_right=read.label,
-        question=read.question,
-        given=tuple(scored for each in given if (scored := each.scored()) is not None),
-        retrieval_score=read.retrieval_score,
-        group=group,
-    )
 
 
 def read_label(label: object) -> bool:
@@ -186,7 +127,7 @@ class _GivenClaimVerdict(_GivenVerdict):
         return self
 
 
-class _LabelledLine(_GivenVerdict):
+class LabelledRow(_GivenVerdict):
     """One line of the file."""
 
     claim: _Text | None = None
@@ -207,3 +148,37 @@ class _LabelledLine(_GivenVerdict):
             msg = "documents: needed, a list of texts, at least one of them not blank"
             raise ValueError(msg)
         return self
+
+    @property
+    def unit(self) -> Unit:
+        """What was labelled."""
+        return "answer" if self.claim is None else "claim"
+
+    @property
+    def given(self) -> tuple[ScoredClaim, ...]:
+        """The verifier's verdicts, if the file has them."""
+        verdicts = (self,) if self.claim is not None or self.claims is None else self.claims
+        return tuple(scored for each in verdicts if (scored := each.scored()) is not None)
+
+    def task(self) -> VerificationTask:
+        """Ask for the verdict on the claim."""
+        return VerificationTask(
+            claims=(Claim(id="c1", text=self.claim or ""),),
+            documents=tuple(map(Document, self.documents)),
+            question=self.question,
+        )
+
+    def answer_input(self) -> dict[str, Any]:
+        """Ask for the verdicts on the claims of the answer."""
+        return self.model_dump(include={"answer", "documents", "question"})
+
+    def sample(self, claims: tuple[ScoredClaim, ...]) -> CalibrationSample:
+        """Make the sample."""
+        group = group_of(self.documents) if self.documents else ""
+        return CalibrationSample(
+            unit=self.unit,
+            is_right=self.label,
+            claims=claims,
+            retrieval_score=self.retrieval_score,
+            group=group if self.group is None else f"group {self.group}",
+        )

@@ -140,16 +140,16 @@ class _Sorted:
         self._scores = found.scores[self._order]
         self._good = found.good
         # The last place of each score: all samples of one score pass together.
-        self._ends = np.flatnonzero(np.append(np.diff(self._scores) != 0, True))
-        if not len(self._scores):
-            self._ends = self._ends[:0]
+        self._ends = np.flatnonzero(np.diff(self._scores, append=-np.inf))
 
     def choose(self, weights: Floats, target: Target) -> float | None:
         # Compared as shares: 0.95 * 20 exceeds 19 in floating point, but 19 / 20 is 0.95.
         enough = np.flatnonzero(self.shares(weights, target.kind) >= target.value)
         if not len(enough):
             return None
-        return self._threshold(int(enough[0 if target.kind == "recall" else -1]))
+        place = int(enough[0 if target.kind == "recall" else -1])
+        level, *below = self._scores[self._ends[place : place + 2]].tolist()
+        return roundest_between(below[0], level) if below else float(level)
 
     def shares(self, weights: Floats, kind: Kind) -> Floats:
         """Give precision or recall at each end, 0 where there is nothing to take a share of."""
@@ -159,13 +159,6 @@ class _Sorted:
         if kind == "recall":
             of = np.full_like(hits, weights @ self._good)
         return np.divide(hits, of, out=np.zeros_like(hits), where=of > 0)
-
-    def _threshold(self, place: int) -> float:
-        level = float(self._scores[self._ends[place]])
-        last = place + 1 == len(self._ends)
-        return (
-            level if last else roundest_between(float(self._scores[self._ends[place + 1]]), level)
-        )
 
 
 def roundest_between(low: float, high: float) -> float:

@@ -35,7 +35,7 @@ from langchain_groundedness.calibration.values import (
     Unit,
     main_verifier,
 )
-from langchain_groundedness.decision import Conditions, DecisionPolicy, DecisionRule, Range
+from langchain_groundedness.decision import DecisionRule
 from langchain_groundedness.decision.policy_files import made_from_text, read_text, write_text
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.svg import Plot, document
@@ -183,7 +183,11 @@ class Calibration(CheckedOptions):
         checker = GroundednessRunnable(**given)
         if "review" not in self.chosen:
             return checker
-        return GroundednessRunnable(**{**given, "policy": self._policy(checker.policy)})
+        when = {"lowest_supported_probability": {"below": self.chosen["review"].threshold}}
+        rule = DecisionRule(when=when, action="review", reason=_REVIEW_REASON)
+        rules = (*checker.policy.rules, rule)
+        given["policy"] = checker.policy.model_copy(update={"rules": rules})
+        return GroundednessRunnable(**given)
 
     def _repr_svg_(self) -> str | None:
         """Draw the reliability for notebooks."""
@@ -211,16 +215,6 @@ class Calibration(CheckedOptions):
             raise ConfigurationError(msg)
         require_installed_encoder(self)
         return EmbeddedVerifier(threshold=self.chosen["support"].threshold)
-
-    def _policy(self, policy: DecisionPolicy) -> DecisionPolicy:
-        rule = DecisionRule(
-            when=Conditions(
-                lowest_supported_probability=Range(below=self.chosen["review"].threshold)
-            ),
-            action="review",
-            reason=_REVIEW_REASON,
-        )
-        return policy.model_copy(update={"rules": (*policy.rules, rule)})
 
 
 def require_installed_encoder(calibration: Calibration) -> None:
@@ -271,14 +265,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         msg = f"samples must be CalibrationSamples, got {type(wrong).__name__}"
         raise ConfigurationError(msg)
     verifier = main_verifier(listed)
-    chosen, refused = _Choosing(
-        samples=listed,
-        target=target,
-        verifier=verifier,
-        resamples=resamples,
-        folds=folds,
-        seed=seed,
-    ).outcome()
+    chosen, refused = _Choosing(listed, target, verifier, resamples, folds, seed).outcome()
     if not chosen:
         reasons = sorted(refused.values(), key=lambda why: why.startswith(_NO_SAMPLES))
         msg = f"no threshold can be chosen on {format_count(len(listed), 'sample')}: {reasons[0]}"
@@ -294,31 +281,20 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     )
 
 
-class _ScoredSample(NamedTuple):
-    """One sample as one threshold sees it."""
-
-    place: int
-    """Index of the sample."""
-    score: float
-    is_good: bool
-    group: str
-    passed: bool
-    """Whether it passed with the thresholds in force when it was checked."""
-
-
-_View: TypeAlias = tuple[float, bool, bool] | None
-"""Score, whether it should pass, whether it passed; `None` if the sample says nothing about it."""
+_Seen: TypeAlias = tuple[float, bool, bool] | None
+"""Score, whether it should pass, whether it passed with the thresholds of its check; `None` if the
+sample says nothing about the threshold."""
 
 _Cuts: TypeAlias = dict[ThresholdName, float]
 
 
-def _support(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
+def _support(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _Seen:
     if sample.score is None or any(_says_nothing(claim, verifier) for claim in sample.claims):
         return None
     return sample.score, sample.is_right, all(c.verdict == "supported" for c in sample.claims)
 
 
-def _trust(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _View:
+def _trust(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _Seen:
     if not sample.claims or any(claim.verdict == "unchecked" for claim in sample.claims):
         return None
     verdicts = _verdicts(sample, verifier, cuts)
@@ -327,7 +303,7 @@ def _trust(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _Vie
     return score, sample.is_right, all(c.verdict == "supported" for c in sample.claims)
 
 
-def _review(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _View:
+def _review(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _Seen:
     trusted = _trust(sample, verifier, cuts)
     if trusted is None:
         return None
@@ -340,25 +316,23 @@ def _review(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> _Vi
     return (min(known) if passes and known else _NEVER), sample.is_right, passes
 
 
-def _gate(sample: CalibrationSample, _: str | None, __: _Cuts) -> _View:
+def _gate(sample: CalibrationSample, _: str | None, __: _Cuts) -> _Seen:
     score = sample.retrieval_score
     return None if score is None else (score, sample.is_right, True)
 
 
-def _settle_supported(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
-    [claim] = sample.claims
-    if _says_nothing(claim, verifier) or claim.probability is None:
-        return None
-    score = claim.probability if claim.verdict == "supported" else _NEVER
-    return score, sample.is_right, score >= _SETTLE_SUPPORTED
+def _settled(*, supported: bool) -> Callable[[CalibrationSample, str | None, _Cuts], _Seen]:
+    """Make the view of the threshold above which `supported`, or its opposite, is final."""
 
+    def seen(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _Seen:
+        [claim] = sample.claims
+        if _says_nothing(claim, verifier) or claim.probability is None:
+            return None
+        sure = claim.probability if supported else 1 - claim.probability
+        score = sure if (claim.verdict == "supported") == supported else _NEVER
+        return score, sample.is_right == supported, score >= _SETTLED
 
-def _settle_unsupported(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _View:
-    [claim] = sample.claims
-    if _says_nothing(claim, verifier) or claim.probability is None:
-        return None
-    score = _NEVER if claim.verdict == "supported" else 1 - claim.probability
-    return score, not sample.is_right, score >= 1 - _SETTLE_UNSUPPORTED
+    return seen
 
 
 def _says_nothing(claim: ScoredClaim, verifier: str | None) -> bool:
@@ -382,8 +356,8 @@ def _verdicts(sample: CalibrationSample, verifier: str | None, cuts: _Cuts) -> l
 
 _NEVER = float("-inf")
 
-_SETTLE_SUPPORTED, _SETTLE_UNSUPPORTED = 0.9, 0.1
-"""The defaults of `Stage`."""
+_SETTLED = 0.9
+"""Of the thresholds that are the default of `Stage`."""
 
 _DIGITS = 12
 
@@ -396,7 +370,7 @@ class ThresholdSpec(NamedTuple):
     """What it can be chosen on; the first with enough samples."""
     needs: str
     """The samples it needs, for the error text."""
-    view: Callable[[CalibrationSample, str | None, _Cuts], _View]
+    seen: Callable[[CalibrationSample, str | None, _Cuts], _Seen]
     is_upper: bool = False
     """Whether what lies below it passes."""
 
@@ -407,6 +381,7 @@ class ThresholdSpec(NamedTuple):
 
 _NO_SAMPLES = "no samples for it"
 _OF_ONE_VERIFIER = "with support probabilities of one verifier"
+_SINGLE_CLAIMS = f"single claims {_OF_ONE_VERIFIER}"
 
 _SPECS = (
     ThresholdSpec(
@@ -417,21 +392,25 @@ _SPECS = (
         "review", ("answer",), "answers whose supported claims have probabilities", _review
     ),
     ThresholdSpec("gate", ("answer", "claim"), "samples with a retrieval score", _gate),
+    ThresholdSpec("settle_supported", ("claim",), _SINGLE_CLAIMS, _settled(supported=True)),
     ThresholdSpec(
-        "settle_supported", ("claim",), f"single claims {_OF_ONE_VERIFIER}", _settle_supported
-    ),
-    ThresholdSpec(
-        "settle_unsupported",
-        ("claim",),
-        f"single claims {_OF_ONE_VERIFIER}",
-        _settle_unsupported,
-        is_upper=True,
+        "settle_unsupported", ("claim",), _SINGLE_CLAIMS, _settled(supported=False), is_upper=True
     ),
 )
 """In the order in which they are chosen: later ones depend on earlier ones."""
 
 
-@dataclass(frozen=True, kw_only=True)
+class _View(NamedTuple):
+    """The samples that say something about one threshold."""
+
+    places: NDArray[np.int64]
+    """Index of each among all samples."""
+    scored: Scored
+    passed: Flags
+    """Whether each passed when it was checked."""
+
+
+@dataclass(frozen=True)
 class _Choosing:
     """Samples, and the targets of their thresholds."""
 
@@ -446,8 +425,8 @@ class _Choosing:
     def outcome(self) -> tuple[dict[ThresholdName, ThresholdChoice], dict[ThresholdName, str]]:
         """Choose all thresholds that the samples allow; say why the others were not."""
         units, refused = self._units()
-        cuts = self._cuts(units, None)
-        passes = self._held_out(units)
+        cuts, held_out = self._cuts(units, None), self._held_out(units)
+        drawing: Any = {"times": self.resamples, "seed": self.seed}
         choices: dict[ThresholdName, ThresholdChoice] = {}
         for spec in _SPECS:
             if spec.name not in units:
@@ -455,17 +434,29 @@ class _Choosing:
             if spec.name not in cuts:
                 refused[spec.name] = _unreached(self.target)
                 continue
-            rows = self._rows(spec, units[spec.name], cuts)
-            now = np.array([row.score >= cuts[spec.name] for row in rows])
-            before = np.array([row.passed for row in rows])
-            if spec.name == "review" and bool((now == before).all()):
+            places, scored, before = self._view(spec, units[spec.name], cuts)
+            now = scored.scores >= cuts[spec.name]
+            if spec.name == "review" and np.array_equal(now, before):
                 refused[spec.name] = "not needed: the thresholds above reach the target"
                 continue
-            expected = passes[spec.name][[row.place for row in rows]]
-            choices[spec.name] = self._choice(
-                spec, units[spec.name], rows, cuts[spec.name], (before, now, expected)
+            interval, missed = resampled(scored, self.target, **drawing)
+            choices[spec.name] = ThresholdChoice(
+                threshold=spec.threshold(cuts[spec.name]),
+                interval=interval and tuple(sorted(map(spec.threshold, interval))),
+                missed=missed,
+                unit=units[spec.name],
+                samples=len(now),
+                good=int(scored.good.sum()),
+                groups=len(np.unique(scored.groups)),
+                before=_figures(before, scored, **drawing),
+                fitted=_figures(now, scored, **drawing),
+                expected=_figures(held_out[spec.name][places], scored, **drawing),
             )
-        return _in_order(choices), {s.name: refused[s.name] for s in _SPECS if s.name in refused}
+        low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
+        if low and high and low.threshold > high.threshold:  # the band of a stage is in order
+            lowered = low.model_copy(update={"threshold": high.threshold})
+            choices["settle_unsupported"] = lowered
+        return choices, {spec.name: refused[spec.name] for spec in _SPECS if spec.name in refused}
 
     def _units(self) -> tuple[dict[ThresholdName, Unit], dict[ThresholdName, str]]:
         """Say on what each threshold is chosen, or why it cannot be."""
@@ -473,13 +464,13 @@ class _Choosing:
         refused: dict[ThresholdName, str] = {}
         for spec in _SPECS:
             for unit in spec.units:
-                rows = self._rows(spec, unit, {})
-                lacking = _shortage(spec, unit, rows, self.target)
+                scored = self._view(spec, unit, {}).scored
+                lacking = _shortage(spec, unit, scored, self.target)
                 if lacking is None:
                     units[spec.name] = unit
                     refused.pop(spec.name, None)
                     break
-                if rows or spec.name not in refused:
+                if len(scored.scores) or spec.name not in refused:
                     refused[spec.name] = lacking
         return units, refused
 
@@ -488,10 +479,9 @@ class _Choosing:
         cuts: _Cuts = {}
         for spec in _SPECS:
             if spec.name in units:
-                rows = self._rows(spec, units[spec.name], cuts, within)
-                cut = choose(_scored(rows), self.target)
-                passing = 0 if cut is None else sum(row.score >= cut for row in rows)
-                if cut is not None and passing >= _fewest_passing(self.target):
+                scored = self._view(spec, units[spec.name], cuts, within).scored
+                cut = choose(scored, self.target)
+                if cut is not None and (scored.scores >= cut).sum() >= _fewest_passing(self.target):
                     cuts[spec.name] = cut
         return cuts
 
@@ -504,77 +494,37 @@ class _Choosing:
             cuts = self._cuts(units, parts != part)
             for spec in _SPECS:
                 if spec.name in cuts:
-                    for row in self._rows(spec, units[spec.name], cuts, parts == part):
-                        passes[spec.name][row.place] = row.score >= cuts[spec.name]
+                    view = self._view(spec, units[spec.name], cuts, parts == part)
+                    passes[spec.name][view.places] = view.scored.scores >= cuts[spec.name]
         return passes
 
-    def _rows(
+    def _view(
         self, spec: ThresholdSpec, unit: Unit, cuts: _Cuts, within: Flags | None = None
-    ) -> list[_ScoredSample]:
-        rows = []
-        for place, sample in enumerate(self.samples):
-            if sample.unit == unit and (within is None or within[place]):
-                seen = spec.view(sample, self.verifier, cuts)
-                if seen is not None:
-                    score, is_good, passed = seen
-                    rows.append(_ScoredSample(place, score, is_good, sample.group, passed))
-        return rows
-
-    def _choice(
-        self,
-        spec: ThresholdSpec,
-        unit: Unit,
-        rows: Sequence[_ScoredSample],
-        cut: float,
-        passing: tuple[Flags, Flags, Flags],
-    ) -> ThresholdChoice:
-        scored = _scored(rows)
-        drawing: Any = {"times": self.resamples, "seed": self.seed}
-        interval, missed = resampled(scored, self.target, **drawing)
-        if interval is not None:
-            low, high = sorted(map(spec.threshold, interval))
-            interval = (low, high)
-        before, fitted, expected = (_figures(passes, scored, **drawing) for passes in passing)
-        return ThresholdChoice(
-            threshold=spec.threshold(cut),
-            interval=interval,
-            missed=missed,
-            unit=unit,
-            samples=len(rows),
-            good=int(scored.good.sum()),
-            groups=len(set(scored.groups.tolist())),
-            before=before,
-            fitted=fitted,
-            expected=expected,
-        )
+    ) -> _View:
+        found = [
+            (place, *seen)
+            for place, sample in enumerate(self.samples)
+            if sample.unit == unit and (within is None or within[place])
+            if (seen := spec.seen(sample, self.verifier, cuts)) is not None
+        ]
+        places, scores, good, passed = zip(*found, strict=True) if found else [()] * 4
+        groups = group_numbers([self.samples[place].group for place in places])
+        scored = Scored(np.array(scores, np.float64), np.array(good, np.bool_), groups)
+        return _View(np.array(places, np.int64), scored, np.array(passed, np.bool_))
 
 
 def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
     """Compare probabilities to how often they are right: of claims, or else of answers."""
-    listed = list(samples)
-    for unit in _SPECS[0].units:
-        seen = [_support(sample, verifier, {}) for sample in listed if sample.unit == unit]
-        pairs = [(view[0], view[1]) for view in seen if view is not None]
-        if pairs:
-            return _compared(unit, pairs)
-    return None
-
-
-def _in_order(
-    choices: dict[ThresholdName, ThresholdChoice],
-) -> dict[ThresholdName, ThresholdChoice]:
-    """Keep the band of a stage in order, where a verifier has more than one threshold."""
-    low, high = choices.get("settle_unsupported"), choices.get("settle_supported")
-    if low is None or high is None or low.threshold <= high.threshold:
-        return choices
-    lowered = low.model_copy(update={"threshold": high.threshold})
-    return {**choices, "settle_unsupported": lowered}
-
-
-def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
+    pairs: dict[Unit, list[tuple[float, bool]]] = {"claim": [], "answer": []}
+    for sample in samples:
+        if (seen := _support(sample, verifier, {})) is not None:
+            pairs[sample.unit].append(seen[:2])
+    unit: Unit = "claim" if pairs["claim"] else "answer"
+    if not (found := pairs[unit]):
+        return None
     bins = []
     for place in range(_BINS):
-        inside = [p for p in pairs if min(int(p[0] * _BINS), _BINS - 1) == place]
+        inside = [p for p in found if min(int(p[0] * _BINS), _BINS - 1) == place]
         if inside:
             right = sum(good for _, good in inside)
             bins.append(
@@ -588,24 +538,22 @@ def _compared(unit: Unit, pairs: Sequence[tuple[float, bool]]) -> Reliability:
                 )
             )
     off = math.fsum(each.count * abs(each.mean - each.right) for each in bins)
-    square = math.fsum((score - good) ** 2 for score, good in pairs)
+    square = math.fsum((score - good) ** 2 for score, good in found)
     return Reliability(
         unit=unit,
-        samples=len(pairs),
-        brier=square / len(pairs),
-        error=off / len(pairs),
+        samples=len(found),
+        brier=square / len(found),
+        error=off / len(found),
         bins=tuple(bins),
     )
 
 
-def _shortage(
-    spec: ThresholdSpec, unit: Unit, rows: Sequence[_ScoredSample], target: Target
-) -> str | None:
+def _shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Target) -> str | None:
     """Say how many more samples are needed, if any are."""
-    if not rows:
+    if not len(scored.scores):
         return f"{_NO_SAMPLES}: it needs {spec.needs}"
-    good = sum(row.is_good for row in rows)
-    counts = [(good, max(FEWEST, _one_in(target.value))), (len(rows) - good, FEWEST)]
+    good = int(scored.good.sum())
+    counts = [(good, max(FEWEST, _one_in(target.value))), (len(scored.good) - good, FEWEST)]
     if spec.is_upper:
         counts.reverse()
     kinds = dict(zip((f"right {unit}", f"wrong {unit}"), counts, strict=True))
@@ -621,7 +569,7 @@ def _shortage(
             f"too few samples: {there}, and at least {needed} are needed: "
             f"label {' and '.join(missing)}"
         )
-    groups = int(group_numbers([row.group for row in rows]).max(initial=-1)) + 1
+    groups = len(np.unique(scored.groups))
     if groups < _FEWEST_GROUPS:
         return (
             f"the {unit}s are of too few documents or threads: {groups}, and at least "
@@ -647,14 +595,6 @@ def _unreached(target: Target) -> str:
 def _fewest_passing(target: Target) -> int:
     """Return how many samples must pass for the precision to be meaningful."""
     return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
-
-
-def _scored(rows: Sequence[_ScoredSample]) -> Scored:
-    return Scored(
-        np.array([row.score for row in rows], dtype=np.float64),
-        np.array([row.is_good for row in rows], dtype=np.bool_),
-        group_numbers([row.group for row in rows]),
-    )
 
 
 def _figures(passes: Flags, scored: Scored, **drawing: int) -> ThresholdFigures:
@@ -686,10 +626,12 @@ def calibration_plot(reliability: Reliability, support: ThresholdChoice | None) 
     below.ticks(_TICKS, [(0.0, "0"), (float(most), str(most))])
     for each in reliability.bins:
         below.bar(each.low + 0.005, 0.09, 0, each.count, "e", format_count(each.count, "sample"))
+    words = [("e", f"calibration error {reliability.error:.3f}, Brier {reliability.brier:.3f}")]
     if support is not None:
+        words.append(("d", f"threshold {support.threshold:.3g}"))
         for plot in (above, below):
             plot.mark(support.threshold, "d")
-    above.legend(_words(reliability, support))
+    above.legend(words)
     return document([above, below])
 
 
@@ -709,10 +651,3 @@ def reliability_plot(reliability: Reliability) -> Plot:
         tooltip = f"{each.right:.0%} of {each.count} with {each.low:g} to {each.high:g} are right"
         above.dot(each.mean, each.right, "e", tooltip)
     return above
-
-
-def _words(reliability: Reliability, support: ThresholdChoice | None) -> list[tuple[str, str]]:
-    words = [("e", f"calibration error {reliability.error:.3f}, Brier {reliability.brier:.3f}")]
-    if support is not None:
-        words.append(("d", f"threshold {support.threshold:.3g}"))
-    return words

@@ -1,5 +1,6 @@
 """The values of a calibration."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -243,9 +244,6 @@ def group_of(texts: Iterable[str]) -> str:
 
 def main_verifier(samples: Sequence[CalibrationSample]) -> str | None:
     """Name the verifier that has given most probabilities."""
-    counts: dict[str, int] = {}
-    for sample in samples:
-        for claim in sample.claims:
-            if claim.probability is not None:
-                counts[claim.verifier] = counts.get(claim.verifier, 0) + 1
-    return max(counts, key=lambda name: counts[name], default=None)
+    claims = (claim for sample in samples for claim in sample.claims)
+    counts = Counter(claim.verifier for claim in claims if claim.probability is not None)
+    return next((name for name, _ in counts.most_common(1)), None)

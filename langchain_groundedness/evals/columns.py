@@ -6,6 +6,7 @@ import json
 import math
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn, TypedDict, Unpack
 
@@ -58,7 +59,9 @@ _DATASET_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """The same for data sets, with the column names of LangSmith exports."""
 
-_KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
+_FIELD_BY_NAME = {name: field for field, names in _DATASET_COLUMNS.items() for name in names}
+
+_KNOWN_NAMES = frozenset(chain.from_iterable(COLUMNS.values()))
 _AGENT_KEYS = frozenset({"messages", "structured_response"})
 _PANDAS_MISSING = ("NAType", "NaTType")
 
@@ -142,12 +145,9 @@ class RowColumns(TypedDict, total=False):
     reference_answers: Sequence[str] | None
 
 
-_FIELDS = {
-    "questions": "question",
-    "contexts": "documents",
-    "predicted_answers": "answer",
-    "reference_answers": "reference",
-}
+_FIELDS = dict(
+    zip(RowColumns.__annotations__, ("question", "documents", "answer", "reference"), strict=True)
+)
 
 
 def read_columns(**columns: Unpack[RowColumns]) -> list[EvaluationRow]:
@@ -214,8 +214,14 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     `inputs.question`, the last name counts; columns under `reference` or `reference_outputs`
     belong to the reference.
     """
-    found = _by_field(given or {})
-    for field, column in found.items():
+    found: dict[str, str] = {}
+    for name, column in (given or {}).items():
+        if (field := _FIELD_BY_NAME.get(_folded(name))) is None:
+            msg = f"a row has no part {name!r}; accepted: {', '.join(_DATASET_COLUMNS)}"
+            raise ConfigurationError(msg)
+        if found.setdefault(field, column) != column:
+            msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"
+            raise ConfigurationError(msg)
         if column not in names:
             msg = f"there is no column {column!r} for {field}; the columns are {listed(names)}"
             raise InputFormatError(msg, keys=tuple(names))
@@ -231,24 +237,10 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     return found
 
 
-def _by_field(given: Mapping[str, str]) -> dict[str, str]:
-    """Accept known aliases of the fields, such as `contexts` for the documents."""
-    found: dict[str, str] = {}
-    for name, column in given.items():
-        field = next((f for f, known in _DATASET_COLUMNS.items() if _folded(name) in known), None)
-        if field is None:
-            msg = f"a row has no part {name!r}; accepted: {', '.join(_DATASET_COLUMNS)}"
-            raise ConfigurationError(msg)
-        if found.setdefault(field, column) != column:
-            msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"
-            raise ConfigurationError(msg)
-    return found
-
-
 def _field_of(column: str) -> str | None:
     """Give the part of a row that a column holds by its name, if its name says so."""
     *above, name = (_folded(each) for each in column.split("."))
-    field = next((field for field, known in _DATASET_COLUMNS.items() if name in known), None)
+    field = _FIELD_BY_NAME.get(name)
     if not above:
         return field
     if above[0] in {"reference", "reference_outputs"}:

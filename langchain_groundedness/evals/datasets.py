@@ -114,14 +114,7 @@ def open_dataset(
     if not parts:
         msg = f"{name}: no file to read there; accepted are {', '.join(FILE_ENDINGS)}"
         raise InputFormatError(msg)
-    return DataSet(
-        parts=parts,
-        name=name,
-        given_columns=dict(columns or {}),
-        layout=layout,
-        separator=separator,
-        limit=limit,
-    )
+    return DataSet(parts, name, dict(columns or {}), layout, separator, limit)
 
 
 def as_dataset(source: Any, columns: Mapping[str, str] | None) -> "DataSet":
@@ -134,7 +127,7 @@ def as_dataset(source: Any, columns: Mapping[str, str] | None) -> "DataSet":
     return source
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DataSet:
     """A data set that can be read again and again; made by `open_dataset`."""
 
@@ -153,7 +146,8 @@ class DataSet:
         for part in self.parts:
             for record in islice(self._arranged(part.read()), self.limit):
                 names |= dict.fromkeys(record.cells or ())
-                if part.is_table and record.cells and not _is_nested(record.cells):
+                parents = {name.partition(".")[0] for name in record.cells or ()}
+                if part.is_table and parents and not parents & {"inputs", "outputs"}:
                     break
         return tuple(names)
 
@@ -220,59 +214,46 @@ class DataSet:
         return Outline(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
-        for part, file in zip(self.parts, _file_labels(self.parts), strict=True):
+        for part, (file, prefix) in zip(self.parts, _file_labels(self.parts), strict=True):
             for record in self._arranged(part.read()):
                 found = self._row(record, is_table=part.is_table)
-                yield found if file is None else file.applied_to(found)
+                yield _labelled(found, file, prefix) if file else found
 
     def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
         return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
 
     def _row(self, record: Record, *, is_table: bool) -> LocatedRow | BadRow:
         line, cells, error = record
-        columns = self.columns
+        columns = self.columns  # before a bad row: what cannot be mapped is refused
         if cells is None:
             return BadRow(line=line, reason=error)
+        options: Any = {"separator": self.separator, "is_table": is_table}
         try:
-            row = read_cells(
-                cells,
-                columns,
-                row_id=str(line),
-                separator=self.separator,
-                is_table=is_table,
-            )
+            row = read_cells(cells, columns, row_id=str(line), **options)
         except InputFormatError as exc:
             return BadRow(line=line, reason=str(exc))
         return LocatedRow(row, line, cells)
 
 
-class _FileLabel(NamedTuple):
-    """How rows name the file they came from, if there are several."""
-
-    name: str
-    prefix: str
-    """Prefix of its row ids, which rows of other files may share."""
-
-    def applied_to(self, found: LocatedRow | BadRow) -> LocatedRow | BadRow:
-        if isinstance(found, BadRow):
-            return found.model_copy(update={"reason": f"{self.name}: {found.reason}"})
-        row = found.row
-        metadata = {"file": self.name, **row.metadata}
-        update = {"id": f"{self.prefix}:{row.id}", "metadata": metadata}
-        return found._replace(row=row.model_copy(update=update))
-
-
-def _file_labels(parts: Sequence[Records]) -> list[_FileLabel | None]:
-    """Label files by their names, with their folders only where two files have one name."""
+def _file_labels(parts: Sequence[Records]) -> list[tuple[str, str]]:
+    """Name several files, with folders only where two have one name, and prefixes for row ids."""
     if len(parts) == 1:
-        return [None]
+        return [("", "")]
     paths = [Path(part.name).absolute() for part in parts]
     names, root = [path.name for path in paths], os.path.commonpath([p.parent for p in paths])
     if len(set(names)) < len(names):
         names = [path.relative_to(root).as_posix() for path in paths]
     stems = [name.partition(".")[0] for name in names]
-    prefixes = stems if len(set(stems)) == len(stems) else names
-    return [_FileLabel(name, prefix) for name, prefix in zip(names, prefixes, strict=True)]
+    return list(zip(names, stems if len(set(stems)) == len(stems) else names, strict=True))
+
+
+def _labelled(found: LocatedRow | BadRow, file: str, prefix: str) -> LocatedRow | BadRow:
+    """Name the file of a row, and make its id differ from those of other files."""
+    if isinstance(found, BadRow):
+        return found.model_copy(update={"reason": f"{file}: {found.reason}"})
+    metadata = {"file": file, **found.row.metadata}
+    update = {"id": f"{prefix}:{found.row.id}", "metadata": metadata}
+    return found._replace(row=found.row.model_copy(update=update))
 
 
 def _flatten(record: Record) -> Record:
@@ -284,10 +265,6 @@ def _flatten(record: Record) -> Record:
         inner = _as_mapping(value) if name in _LANGSMITH_COLUMNS else None
         flat |= {name: value} if inner is None else {f"{name}.{k}": v for k, v in inner.items()}
     return record._replace(cells=flat)
-
-
-def _is_nested(cells: Mapping[str, Any]) -> bool:
-    return any(name.partition(".")[0] in {"inputs", "outputs"} for name in cells)
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any] | None:

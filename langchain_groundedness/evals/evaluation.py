@@ -18,7 +18,7 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import LocatedRow, Outline, as_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
-from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd
+from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd, as_line
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -126,29 +126,22 @@ class Evaluation:
         """End it."""
         self.end(complete=kind is None)
 
-    def advance(self, outcomes: Sequence[Done | Exception], count: int) -> list[RowTask]:
-        """Record finished rows, and return up to `count` rows to evaluate next."""
-        done = [each for each in outcomes if isinstance(each, Done)]
-        if done:
+    def advance(self, outcomes: Sequence[Done | BaseException], count: int) -> list[RowTask]:
+        """Record finished rows, raise an error, or return up to `count` rows to evaluate next."""
+        if done := [each for each in outcomes if isinstance(each, Done)]:
             self._record(done)
         for each in outcomes:
-            if isinstance(each, Exception):
+            if isinstance(each, BaseException):
                 raise each
         return list(islice(self._jobs, count))
 
-    def work(self, job: RowTask) -> Done | Exception:
+    def work(self, job: RowTask) -> Done:
         """Evaluate a row."""
-        try:
-            return drive(self._scored(job), self.config or {})
-        except Exception as exc:  # noqa: BLE001  (`advance` raises it)
-            return exc
+        return drive(self._scored(job), self.config or {})
 
-    async def awork(self, job: RowTask) -> Done | Exception:
+    async def awork(self, job: RowTask) -> Done:
         """Evaluate a row without blocking the event loop."""
-        try:
-            return await adrive(self._scored(job), self.config or {})
-        except Exception as exc:  # noqa: BLE001  (`advance` raises it)
-            return exc
+        return await adrive(self._scored(job), self.config or {})
 
     def end(self, *, complete: bool) -> None:
         """Write the end, and close what is open."""
@@ -159,7 +152,7 @@ class Evaluation:
         try:
             if self.header is not None and not (complete and self._is_complete):
                 end = RunEnd(complete=complete, seconds=self.seconds, usage=self.totals.usage)
-                self._journal.write(end)
+                self._journal.write(as_line(end))
         finally:
             self._journal.close()
 
@@ -186,19 +179,17 @@ class Evaluation:
         strict = {each.key for each in self.evaluators if each.raise_on_failure}
         failed = tuple(row.row.id for row in run.rows if _failed(row, strict))
         if complete and failed:
-            msg = (
-                f"{len(failed)} of {format_count(len(run.rows))} failed (rows {listed_ids(failed)})"
-            )
+            of = format_count(len(run.rows))
+            msg = f"{len(failed)} of {of} failed (rows {listed_ids(failed)})"
             raise EvaluationError(msg, row_ids=failed, result=run)
         return run
 
     def _open_jobs(self) -> Iterator[RowTask]:
         """Read the data set and the journal once, then give the rows that are not done yet."""
-        needs: dict[str, list[str]] = {}
-        for evaluator in self.evaluators:
-            for field in evaluator.needs:
-                needs.setdefault(field, []).append(evaluator.key)
-        self.dataset.require(needs)
+        fields = dict.fromkeys(field for each in self.evaluators for field in each.needs)
+        self.dataset.require(
+            {field: [e.key for e in self.evaluators if field in e.needs] for field in fields}
+        )
         self.outline = self.dataset.outline()
         self.outline.require_rows(self.dataset.name)
         header = self._make_header()
@@ -233,11 +224,11 @@ class Evaluation:
                 bad.add(value)
             elif isinstance(value, RunEnd):
                 self._earlier_seconds = value.seconds or 0.0
-        journal.write(*(row for row in self.outline.bad_rows if row not in bad))
+        journal.write(*(as_line(row) for row in self.outline.bad_rows if row not in bad))
 
     def _record(self, done: Sequence[Done]) -> None:
         if self._journal is not None:
-            self._journal.add((job.place, row) for job, row in done)
+            self._journal.write(*(as_line(row, place=job.place) for job, row in done))
         for job, row in done:
             self._keep(job.place, row, instead_of=job.before)
             if self._cache is not None:
@@ -264,12 +255,11 @@ class Evaluation:
         )
 
     def _cached(self, located: LocatedRow) -> Mapping[str, RowScore]:
-        if self._cache is None:
-            return {}
         return {
             key: score
             for key, fingerprint in self._fingerprints.items()
-            if (score := self._cache.get(located.row, fingerprint)) is not None
+            if self._cache is not None
+            and (score := self._cache.get(located.row, fingerprint)) is not None
         }
 
     def _scored(self, job: RowTask) -> Flow[Done]:
@@ -278,8 +268,7 @@ class Evaluation:
         for key, evaluator in self._bound:
             known = job.known.get(key)
             scores.append(known or (yield ModelCall(evaluator, job.located.row)))
-        seconds = perf_counter() - begun
-        return Done(job, job.evaluated(scores, seconds))
+        return Done(job, job.evaluated(scores, perf_counter() - begun))
 
 
 def _failed(row: EvaluatedRow, keys: set[str] | None = None) -> bool:
@@ -314,8 +303,8 @@ DoneT = TypeVar("DoneT")
 
 def run_in_threads(
     jobs: Sequence[JobT],
-    advance: Callable[[Sequence[DoneT | Exception], int], Sequence[JobT]],
-    work: Callable[[JobT], DoneT | Exception],
+    advance: Callable[[Sequence[DoneT | BaseException], int], Sequence[JobT]],
+    work: Callable[[JobT], DoneT],
     limit: int,
 ) -> None:
     """Run these jobs, and those that `advance` returns, in threads.
@@ -324,17 +313,19 @@ def run_in_threads(
     runs in the calling thread.
     """
     pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
-    running: set[Future[DoneT | Exception]] = set()
-    done: set[Future[DoneT | Exception]]
+    running: set[Future[DoneT]] = set()
+    done: set[Future[DoneT]]
     try:
         while jobs or running:
             running |= {pool.submit(work, job) for job in jobs}
             done = set()
             while not done:  # on Windows, a wait without a timeout cannot be interrupted
                 done, running = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
-            jobs = advance([each.result() for each in done], limit - len(running))
+            jobs = advance(
+                [each.exception() or each.result() for each in done], limit - len(running)
+            )
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         done, _ = wait(running, _GRACE_SECONDS)
-        outcomes = [each.result() for each in done if not each.cancelled()]
-        advance([each for each in outcomes if not isinstance(each, Exception)], 0)
+        ended = [each for each in done if not each.cancelled()]
+        advance([each.result() for each in ended if each.exception() is None], 0)

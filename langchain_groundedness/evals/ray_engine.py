@@ -46,9 +46,16 @@ _ROWS_PER_TASK = 8
 
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
+_DIED = f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
 
 
-Outcomes: TypeAlias = list[Done | Exception]
+class _Lost(NamedTuple):
+    """A row whose worker died as often as a row may be retried."""
+
+    job: RowTask
+
+
+Outcomes: TypeAlias = list[Done | _Lost | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,18 +109,24 @@ class RayEngine:
         """Evaluate these rows and all that follow; those whose workers died too often, alone."""
         lost: list[RowTask] = []
 
-        def advance(outcomes: Sequence[Outcomes | Exception], count: int) -> list[list[RowTask]]:
-            found = [each for part in outcomes if isinstance(part, list) for each in part]
-            lost.extend(each.job for each in found if isinstance(each, _WorkerDiedError))
-            known = [each for each in found if not isinstance(each, _WorkerDiedError)]
+        def advance(
+            outcomes: Sequence[Outcomes | BaseException], count: int
+        ) -> list[list[RowTask]]:
+            found = [o for each in outcomes for o in (each if isinstance(each, list) else [each])]
+            lost.extend(each.job for each in found if isinstance(each, _Lost))
+            known = [each for each in found if not isinstance(each, _Lost)]
             return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
 
         threads = self.workers * self.max_concurrency
         run_in_threads(_parts(jobs, threads), advance, work, threads)
         for job in lost:
             [outcome] = work([job])
-            if isinstance(outcome, _WorkerDiedError):
-                outcome = Done(job, job.evaluated(_failed_scores(job, evaluation.evaluators)))
+            if isinstance(outcome, _Lost):
+                failed = (
+                    job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
+                    for each in evaluation.evaluators
+                )
+                outcome = Done(job, job.evaluated(failed))
             evaluation.advance([outcome], 0)
 
 
@@ -121,14 +134,6 @@ def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
     """Spread rows over tasks."""
     tasks = min(len(jobs), most)
     return [list(jobs[number::tasks]) for number in range(tasks)]
-
-
-def _failed_scores(job: RowTask, evaluators: Sequence[Evaluator]) -> Iterator[RowScore]:
-    reason = (
-        f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
-    )
-    for each in evaluators:
-        yield job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=reason)
 
 
 def make_engine(
@@ -146,14 +151,6 @@ def make_engine(
     return None
 
 
-class _WorkerDiedError(Exception):
-    """A worker died as often as a row may be retried."""
-
-    def __init__(self, job: RowTask) -> None:
-        super().__init__()
-        self.job = job
-
-
 def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) -> Outcomes:
     """Have rows evaluated by a free worker, and wait for their scores."""
     worker = free.popleft()
@@ -161,12 +158,12 @@ def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) ->
     try:
         answers = ray.get(worker.evaluate.remote(sent))
     except ray.exceptions.RayActorError:
-        return [_WorkerDiedError(job) for job in jobs]
+        return [_Lost(job) for job in jobs]
     except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
         ids = tuple(job.located.row.id for job in jobs)
         why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
         msg = f"{why}: with a journal, the run can be resumed"
-        return [EvaluationError(msg, row_ids=ids, result=None)]
+        raise EvaluationError(msg, row_ids=ids, result=None) from None
     finally:
         free.append(worker)
     return [
@@ -194,12 +191,9 @@ class RowWorker:
 
     def _evaluated(self, job: RowTask) -> EvaluatedRow | str:
         try:
-            found = self._evaluation.work(job)
-        except ConfigurationError as exc:
-            found = exc
-        if isinstance(found, Done):
-            return found.row
-        return str(found) if isinstance(found, GroundednessError) else cause(found)
+            return self._evaluation.work(job).row
+        except Exception as exc:  # noqa: BLE001  (the driver ends the run with it)
+            return str(exc) if isinstance(exc, GroundednessError) else cause(exc)
 
 
 def _plain_config(config: RunnableConfig) -> RunnableConfig:
@@ -322,12 +316,8 @@ def cluster(workers: int, address: str | None) -> Iterator[Any]:
         options: dict[str, Any] = {"address": address}
         if address is None:
             is_long = len(gettempdir()) > _LONGEST_TEMP_PATH and _SHORT_TEMP.is_dir()
-            folder = TemporaryDirectory(
-                "",
-                "groundedness-ray-",
-                _SHORT_TEMP if is_long else None,
-                ignore_cleanup_errors=True,
-            )
+            place = _SHORT_TEMP if is_long else None
+            folder = TemporaryDirectory("", "groundedness-ray-", place, ignore_cleanup_errors=True)
             options = {
                 "address": "local",
                 "num_cpus": workers,

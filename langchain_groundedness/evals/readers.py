@@ -96,20 +96,22 @@ def open_records(source: Any) -> list[Records]:
 
 
 def _open_table(source: Any, kind: str) -> Records | None:
-    if hasattr(source, "to_pylist"):  # of pyarrow
-        return Records(kind, lambda: _numbered(source.to_pylist()))
-    if hasattr(source, "to_dicts"):  # of polars
-        return Records(kind, lambda: _numbered(source.to_dicts()))
+    rows: Any = getattr(source, "to_pylist", None) or getattr(source, "to_dicts", None)
+    if rows is not None:  # of pyarrow, or of polars
+        return Records(kind, lambda: _numbered(rows()))
     if hasattr(source, "itertuples"):
         rows = partial(source.to_dict, "records")
         return Records("a pandas DataFrame", lambda: _numbered(rows()), is_table=True)
     if hasattr(source, "column_names"):
         split = _only_split(source)
         return Records("a Hugging Face data set", lambda: _numbered(split), is_table=True)
-    if isinstance(source, Mapping) and source and _has_columns(source):
-        cells = zip(*source.values(), strict=True)
-        rows_given = [dict(zip(source, row, strict=True)) for row in cells]
-        return Records("a dict of columns", partial(_numbered, rows_given))
+    columns = list(source.values()) if isinstance(source, Mapping) else []
+    if (
+        all(isinstance(column, list | tuple) for column in columns)
+        and len({len(column) for column in columns}) == 1
+    ):
+        given = [dict(zip(source, row, strict=True)) for row in zip(*columns, strict=True)]
+        return Records("a dict of columns", partial(_numbered, given))
     return None
 
 
@@ -166,12 +168,6 @@ def _only_split(dataset: Any) -> Any:
     return next(iter(dataset.values()), ())
 
 
-def _has_columns(source: Mapping[Any, Any]) -> bool:
-    """Tell whether a mapping holds a list per column, all of one length."""
-    columns = source.values()
-    return all(isinstance(c, list | tuple) for c in columns) and len({len(c) for c in columns}) == 1
-
-
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield from sorted(
@@ -224,17 +220,24 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
                     rest = file.readline(LONGEST_LINE)
                 yield Record(number, None, _TOO_LONG)
             elif line.strip():
-                yield _json_record(line.removeprefix(_BOM) if number == 1 else line, number)
+                yield _json_record(line, number)
 
 
 def _json_record(line: bytes, number: int) -> Record:
     try:
-        return _record(json.loads(line.decode("utf-8")), number)
-    except UnicodeDecodeError as exc:
-        error = f"not UTF-8 text (byte {exc.start} of the line); convert it first"
+        return _record(_parsed(line), number)
     except (ValueError, RecursionError) as exc:
-        error = f"not JSON ({getattr(exc, 'msg', type(exc).__name__)})"
-    return Record(number, None, error)
+        return Record(number, None, _unparsed(exc, " of the line"))
+
+
+def _parsed(data: bytes) -> Any:
+    return json.loads(data.removeprefix(_BOM).decode("utf-8"))
+
+
+def _unparsed(error: Exception, of: str = "") -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text (byte {error.start}{of}); convert it first"
+    return f"not JSON ({getattr(error, 'msg', type(error).__name__)})"
 
 
 def _read_json(path: Path) -> Iterator[Record]:
@@ -242,14 +245,12 @@ def _read_json(path: Path) -> Iterator[Record]:
     with _opened(path) as file:
         data = whole_up_to(file, LARGEST_JSON, path)
     try:
-        found = json.loads(data.removeprefix(_BOM).decode("utf-8"))
-    except UnicodeDecodeError as exc:
-        msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
-        raise InputFormatError(msg) from None
+        found = _parsed(data)
     except (ValueError, RecursionError) as exc:
-        where = f", line {exc.lineno}" if isinstance(exc, json.JSONDecodeError) else ""
-        advice = "for one object per line, name the file .jsonl"
-        msg = f"{path}{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); {advice}"
+        msg = f"{path}: {_unparsed(exc)}"
+        if isinstance(exc, json.JSONDecodeError):
+            advice = "for one object per line, name the file .jsonl"
+            msg = f"{path}, line {exc.lineno}: {_unparsed(exc)}; {advice}"
         raise InputFormatError(msg) from None  # the cause quotes the text
     if isinstance(found, dict):
         found = next((found[key] for key in _JSON_KEYS if isinstance(found.get(key), list)), found)
@@ -263,18 +264,28 @@ def _read_json(path: Path) -> Iterator[Record]:
 def _read_csv(path: Path) -> Iterator[Record]:
     """Read a CSV file with a header; cells are separated by commas, semicolons or tabs."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    begin, length, limit = 1, 0, _LONGEST_LINES_PER_ROW * LONGEST_LINE
+
+    def lines() -> Iterator[str]:
+        """Give lines, up to a limit per row: an open quote would take all of them."""
+        nonlocal length
+        while line := text.readline(limit + 1 - length):
+            length += len(line)
+            if length > limit:
+                msg = f"{path}, line {begin}: a row is longer than {limit >> 20} MiB"
+                raise InputFormatError(msg)
+            yield line
+
     with _opened(path) as file:
         # Invalid UTF-8 becomes lone surrogates, which make their row a bad row.
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        row = _CsvRow(path, text)
-        lines = iter(row)
-        first = next(lines, "")
+        given = lines()
+        first = next(given, "")
         delimiter = max(_DELIMITERS, key=first.count)
-        rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        rows = csv.reader(chain([first], given), delimiter=delimiter, strict=True)
         columns = _csv_columns(path, rows)
         while True:
-            begin = row.begin = rows.line_num + 1
-            row.length = 0
+            begin, length = rows.line_num + 1, 0
             try:
                 cells = next(rows, None)
             except csv.Error as exc:
@@ -311,25 +322,6 @@ def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:
         msg = f"{path}: two columns have the same name: {named}; rename one"
         raise InputFormatError(msg, keys=columns)
     return columns
-
-
-class _CsvRow:
-    """Gives lines of a CSV file, up to a limit per row: an open quote would take all of them."""
-
-    def __init__(self, path: Path, text: IO[str]) -> None:
-        self._path = path
-        self._text = text
-        self.begin = 1
-        self.length = 0
-
-    def __iter__(self) -> Iterator[str]:
-        limit = _LONGEST_LINES_PER_ROW * LONGEST_LINE
-        while line := self._text.readline(limit + 1 - self.length):
-            self.length += len(line)
-            if self.length > limit:
-                msg = f"{self._path}, line {self.begin}: a row is longer than {limit >> 20} MiB"
-                raise InputFormatError(msg)
-            yield line
 
 
 def _csv_error(error: csv.Error) -> str:

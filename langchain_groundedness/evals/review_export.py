@@ -1,6 +1,7 @@
 """Exports reviewers' decisions as evaluation data."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
@@ -44,7 +45,7 @@ class ReviewExport:
         """Say what a row is."""
         require_one_of("unit", unit, get_args(Unit))
         self._unit = unit
-        self.left_out: dict[str, int] = {}
+        self.left_out: dict[str, int] = Counter()
         """Why records gave no row, and how many; complete when the rows are."""
 
     def rows(self, records: Iterable[AuditRecord]) -> Iterator[dict[str, Any]]:
@@ -60,18 +61,15 @@ class ReviewExport:
             if record.review.status != "decided" or record.review.action is None:
                 continue
             if (why := _why_unusable(record)) is not None:
-                self._leave_out(why)
+                self.left_out[why] += 1
                 continue
             claims = [_claim_columns(record, verdict) for verdict in record.claims]
             rows = [row for row in claims if row["label"] is not None]
             if self._unit == "answer":
                 rows = [_answer_columns(record, claims)]
             if not rows:
-                self._leave_out("no label follows for a claim")
+                self.left_out["no label follows for a claim"] += 1
             yield from ({**row, **_record_columns(record)} for row in rows)
-
-    def _leave_out(self, why: str) -> None:
-        self.left_out[why] = self.left_out.get(why, 0) + 1
 
 
 def _why_unusable(record: AuditRecord) -> str | None:

@@ -9,6 +9,7 @@ makes a table of it, and `ResultCache` keeps single scores for other runs.
 import hashlib
 import json
 import logging
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -55,8 +56,6 @@ __all__ = [
     "cut_torn_line",
     "load_run",
     "open_to_append",
-    "read_line",
-    "read_run",
     "save_parquet",
     "save_run",
 ]
@@ -82,13 +81,6 @@ class RunLine(NamedTuple):
     """Position of the row in the data set, counted from 0, if the line has it."""
     begin: int = 0
     """Position in the file, in bytes."""
-
-    @property
-    def order(self) -> float:
-        """Sort key of a row; rows without a position come last, in file order."""
-        line = self.value.line if isinstance(self.value, EvaluatedRow) else None
-        known = line if self.place is None else self.place
-        return float("inf") if known is None else known
 
 
 KeptT = TypeVar("KeptT")
@@ -123,7 +115,9 @@ def read_run(
         if isinstance(line.value, RunHeader):
             header = line.value
         elif isinstance(line.value, EvaluatedRow):
-            rows[line.value.row.id] = line.order, keep(line)
+            place = line.value.line if line.place is None else line.place
+            # Rows without a position come last, in file order.
+            rows[line.value.row.id] = math.inf if place is None else place, keep(line)
         elif isinstance(line.value, BadRow):
             bad_rows[line.value] = None
         else:
@@ -266,10 +260,9 @@ def save_parquet(run: EvaluationRun | str | Path, url: str | Path) -> None:
     else:
         header, begins, bad_rows, _ = read_run(run, lambda line: line.begin)
         found = chain(_rows_at(run, begins), bad_rows)
-    keys = list(header.evaluators)
-    schema = _schema(arrow, keys)
+    schema = _schema(arrow, header.evaluators)
     files, path = open_filesystem(str(url))
-    rows = (_cells(each, keys) for each in found)
+    rows = map(_cells, found)
     try:
         with _opened_at(files, path) as file, parquet.ParquetWriter(file, schema) as writer:
             while batch := list(islice(rows, _BATCH_ROWS)):
@@ -299,19 +292,19 @@ def _rows_at(path: str | Path, begins: Iterable[int]) -> Iterator[EvaluatedRow]:
 
 
 def _schema(arrow: Any, keys: Iterable[str]) -> Any:
-    names = [*_ROW_COLUMNS]
-    for key in keys:
-        names += [key, *(f"{key}_{part}" for part in _SCORE_PARTS)]
+    of_scores = (f"{key}{part}" for key in keys for part in ("", *(f"_{p}" for p in _SCORE_PARTS)))
     kinds = {
         "line": arrow.int64(),
         "contexts": arrow.list_(arrow.string()),
         "seconds": arrow.float64(),
         **dict.fromkeys(keys, arrow.float64()),
     }
-    return arrow.schema([(name, kinds.get(name, arrow.string())) for name in names])
+    return arrow.schema(
+        [(name, kinds.get(name, arrow.string())) for name in (*_ROW_COLUMNS, *of_scores)]
+    )
 
 
-def _cells(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
+def _cells(found: EvaluatedRow | BadRow) -> dict[str, Any]:
     if isinstance(found, BadRow):
         return {"id": found.id, "line": found.line, "bad_row": found.reason}
     row = found.row
@@ -324,11 +317,9 @@ def _cells(found: EvaluatedRow | BadRow, keys: Iterable[str]) -> dict[str, Any]:
         "seconds": found.seconds,
     }
     for score in found.scores:
-        if score.key in keys:
-            cells[score.key] = score.score
-            for part in _SCORE_PARTS:
-                cells[f"{score.key}_{part}"] = getattr(score, part)
-            cells[f"{score.key}_details"] = as_json(score.details)
+        cells[score.key] = score.score
+        cells |= {f"{score.key}_{part}": getattr(score, part) for part in _SCORE_PARTS}
+        cells[f"{score.key}_details"] = as_json(score.details)
     return cells
 
 
@@ -362,7 +353,7 @@ class Journal:
     def start(self, header: RunHeader) -> None:
         """Write the header, or check that the run in the file is the same."""
         if self.header is None:
-            self.write(header)
+            self.write(as_line(header))
             self.header = header
         elif differing := "; ".join(_differences(self.header, header)):
             other = f"{self._path} holds another evaluation, which cannot be resumed: {differing}"
@@ -373,13 +364,12 @@ class Journal:
         """Read the lines after the header."""
         return (line for line in read_lines(self._path) if not isinstance(line.value, RunHeader))
 
-    def add(self, rows: Iterable[tuple[int, EvaluatedRow]]) -> None:
-        """Write finished rows."""
-        self._append(as_line(row, place=place) for place, row in rows)
-
-    def write(self, *values: RunHeader | BadRow | RunEnd) -> None:
-        """Write lines that are not about a row that was evaluated."""
-        self._append(map(as_line, values))
+    def write(self, *lines: bytes) -> None:
+        """Write lines, as `as_line` makes them."""
+        with refusing(self._path):
+            write_all(self._file, b"".join(lines))
+            if self._fsync:
+                os.fsync(self._file)
 
     def close(self) -> None:
         """Close the file, and let others have it; closing again does nothing."""
@@ -399,12 +389,6 @@ class Journal:
         cut_torn_line(self._file)
         if isinstance(first.value, RunHeader):
             self.header = first.value
-
-    def _append(self, lines: Iterable[bytes]) -> None:
-        with refusing(self._path):
-            write_all(self._file, b"".join(lines))
-            if self._fsync:
-                os.fsync(self._file)
 
 
 def open_to_append(path: Path) -> int:
@@ -456,10 +440,8 @@ def _differences(before: RunHeader, now: RunHeader) -> Iterator[str]:
 def _flat(options: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in options.items():
-        if isinstance(value, Mapping) and value:
-            flat |= _flat(value, f"{above}{name}.")
-        else:
-            flat[f"{above}{name}"] = value
+        path, is_nested = f"{above}{name}", isinstance(value, Mapping) and value
+        flat |= _flat(value, f"{path}.") if is_nested else {path: value}
     return flat
 
 

@@ -150,13 +150,13 @@ async def aevaluate(
     return evaluation.result(complete=True)
 
 
-expand_options(evaluate, Evaluation)
-expand_options(aevaluate, Evaluation)
+for _function in (evaluate, aevaluate):
+    expand_options(_function, Evaluation)
 
 
 async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
     """Run an evaluation on the event loop; files are read and written in threads."""
-    running: set[asyncio.Future[Done | Exception]] = set()
+    running: set[asyncio.Future[Done]] = set()
     complete = False
     try:
         require_positive(max_concurrency=max_concurrency)
@@ -164,7 +164,7 @@ async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
         while jobs or running:
             running |= {asyncio.ensure_future(evaluation.awork(job)) for job in jobs}
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            outcomes = [each.result() for each in done]
+            outcomes = [each.exception() or each.result() for each in done]
             jobs = await _in_thread(evaluation.advance, outcomes, max_concurrency - len(running))
         complete = True
     finally:

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -365,8 +365,8 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
     compared = {pair.id for pair in pairs}
     return PairedComparison(
         rows=len(pairs),
-        before=_mean([pair.before for pair in pairs]),
-        after=_mean([pair.after for pair in pairs]),
+        before=fmean(pair.before for pair in pairs) if pairs else None,
+        after=fmean(pair.after for pair in pairs) if pairs else None,
         difference=estimate_mean(
             differences, groups=names, confidence=confidence, resamples=resamples, seed=seed
         ),
@@ -505,22 +505,20 @@ def label_agreement(  # noqa: PLR0913  (options by keyword)
     cells = np.zeros(4, dtype=np.int64)
     unlabelled, not_scored, not_read = 0, [], []
     for name, score, label in zip(names, scores, labels, strict=True):
-        if label is None:
-            unlabelled += 1
-            continue
         try:
-            is_right = read_label(label)
+            is_right = None if label is None else read_label(label)
         except ValueError:
             not_read.append(name)
             continue
-        if score is None:
+        if is_right is None:
+            unlabelled += 1
+        elif score is None:
             not_scored.append(name)
-            continue
-        cells[2 * (score < threshold) + (is_right != (score >= threshold))] += 1
+        else:
+            cells[2 * (score < threshold) + (is_right != (score >= threshold))] += 1
     total = int(cells.sum())
-    drawn = np.zeros((0, 4), dtype=np.int64)
-    if total:
-        drawn = np.random.default_rng(seed).multinomial(total, cells / total, size=resamples)
+    draws = resamples if total else 0
+    drawn = np.random.default_rng(seed).multinomial(total, cells / max(total, 1), size=draws)
     known, spread = _shares(cells), _shares(drawn)
     tail = (1 - confidence) / 2
     tp, fp, tn, fn = cells.tolist()
@@ -623,10 +621,7 @@ class _Grouped(NamedTuple):
         if not len(scores):
             return None
         binary = bool(np.isin(scores, (0.0, 1.0)).all())
-        scores = np.sort(scores) if groups is None else scores
-        if groups is None:
-            return cls(scores, np.ones(len(scores)), binary)
-        numbers = group_numbers(list(groups))
+        numbers = group_numbers([""] * len(scores) if groups is None else groups)
         # Sorted before they are added, so that rounding does not depend on the order either.
         order = np.argsort(scores, kind="stable")
         sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)
@@ -637,10 +632,6 @@ class _Grouped(NamedTuple):
     @property
     def mean(self) -> float:
         return float(math.fsum(self.sums) / self.counts.sum())
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
 
 
 def _mean_interval(
@@ -657,20 +648,17 @@ def _mean_interval(
         reach = quantile * math.sqrt(variance) / float(found.counts.sum())
         low, high = mean - reach, mean + reach
     else:
-        drawn = np.concatenate(list(_bootstrap_means(found, resamples, seed)))
+        random = np.random.default_rng(seed)
+        places = (random.integers(number, size=size) for size in _batches(resamples, number))
+        drawn = np.concatenate(
+            [found.sums[each].sum(axis=1) / found.counts[each].sum(axis=1) for each in places]
+        )
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
     if found.is_binary:
         least, most = wilson(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)
-
-
-def _bootstrap_means(found: _Grouped, resamples: int, seed: int) -> Iterator[Floats]:
-    random, number = np.random.default_rng(seed), len(found.sums)
-    for size in _batches(resamples, number):
-        places = random.integers(number, size=size)
-        yield found.sums[places].sum(axis=1) / found.counts[places].sum(axis=1)
 
 
 def _batches(draws: int, width: int) -> Iterator[tuple[int, int]]:
@@ -724,12 +712,12 @@ def _permutation_test(found: _Grouped | None, draws: int, seed: int) -> float | 
 
 def _sign_test(better: int, moved: int) -> float:
     """Give twice the binomial probability of a split at least as uneven, at most 1."""
-    if not moved:
-        return 1.0
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, moved + 1)))])
-    fewer = np.arange(min(better, moved - better) + 1)
-    logs = factorials[moved] - factorials[fewer] - factorials[moved - fewer]
-    return min(2 * float(np.exp(logs - moved * math.log(2)).sum()), 1.0)
+    ways = math.lgamma(moved + 1) - moved * math.log(2)
+    logs = (
+        ways - math.lgamma(fewer + 1) - math.lgamma(moved - fewer + 1)
+        for fewer in range(min(better, moved - better) + 1)
+    )
+    return min(2 * math.fsum(map(math.exp, logs)), 1.0)
 
 
 def _shares(cells: NDArray[np.int64]) -> dict[str, Floats]:

@@ -187,16 +187,15 @@ def to_pandas(run: EvaluationRun) -> Any:
     Raises:
         MissingDependencyError: pandas is not installed.
     """
-    return require("pandas", extra="pandas").DataFrame([_table_row(row) for row in run.rows])
-
-
-def _table_row(evaluated: EvaluatedRow) -> dict[str, Any]:
-    row = evaluated.row
-    cells = row.model_dump(include={"id", "question", "answer", "reference", "label"})
-    for score in evaluated.scores:
-        cells |= {score.key: score.score, f"{score.key}_status": score.status}
-        cells[f"{score.key}_reason"] = score.reason
-    return cells | {f"metadata.{name}": value for name, value in row.metadata.items()}
+    table = []
+    for evaluated in run.rows:
+        row = evaluated.row
+        cells = row.model_dump(include={"id", "question", "answer", "reference", "label"})
+        for score in evaluated.scores:
+            cells |= {score.key: score.score, f"{score.key}_status": score.status}
+            cells[f"{score.key}_reason"] = score.reason
+        table.append(cells | {f"metadata.{name}": each for name, each in row.metadata.items()})
+    return require("pandas", extra="pandas").DataFrame(table)
 
 
 @dataclass

@@ -18,8 +18,8 @@ from langchain_groundedness.evals.validation import (
     ValidatedRow,
     validate,
 )
-from langchain_groundedness.evals.validation.summary import Thresholds, ThresholdSweep
-from langchain_groundedness.evals.validation.validator import Bands, Criteria
+from langchain_groundedness.evals.validation.summary import replay, summarize_rows
+from langchain_groundedness.evals.validation.validator import Bands, Thresholds
 from langchain_groundedness.testing import ScriptedVerifier
 
 BRIDGE = (
@@ -94,7 +94,7 @@ def test_the_table_says_what_a_run_with_these_thresholds_does(
 
 
 def test_what_a_judge_was_never_asked_is_unknown() -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=False)
+    then = thresholds(Bands(0.75, 0.5), has_judge=True)
     accepted = claim("supported", 0.8).model_copy(update={"band": "accept"})
     judged = claim("supported", 0.6).model_copy(update={"band": "judge"})
     stricter = then._replace(bands=Bands(0.9, 0.5))
@@ -109,28 +109,27 @@ def test_what_a_judge_was_never_asked_is_unknown() -> None:
         found = RowValidation(
             outcome="passed", stage="source", claims=claims, scores={"source": 1.0}
         )
-        assert setting.replay(found, then) == outcome
+        assert replay(found, then, setting) == outcome
 
 
 def test_a_row_that_now_passes_the_first_stage_has_no_quality_yet() -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=True, has_quality=True)
+    then = thresholds(Bands(0.75, 0.5), has_judge=True, has_quality=True)
     found = RowValidation(
         outcome="rejected",
         stage="source",
         claims=(claim("supported", 0.9), claim("unverifiable", 0.1), claim("unverifiable", 0.1)),
         scores={"source": 1 / 3},
     )
-    looser = then._replace(criteria=criteria(min_source=0.3))
-    assert looser.replay(found, then) == "unknown"
+    assert replay(found, then, then._replace(min_source=0.3)) == "unknown"
 
 
 def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
-    setting = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
-    sweep = ThresholdSweep(setting)
+    setting = thresholds(Bands(0.75, 0.5))
+    rows = []
     for name, composite, label in (("a", 0.9, True), ("b", 0.8, False), ("c", 0.55, "right")):
         claims = tuple(claim("supported", 0.9) for _ in range(round(composite * 20)))
         claims += tuple(claim("unverifiable", 0.0) for _ in range(20 - len(claims)))
-        sweep.add(
+        rows.append(
             ValidatedRow(
                 id=name,
                 label=label,
@@ -141,7 +140,8 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
                 scores={"source": composite},
             )
         )
-    found = {line.value: line for line in sweep.lines() if line.option == "pass_score"}
+    sweep = summarize_rows(rows, setting).sweep
+    found = {line.value: line for line in sweep if line.option == "pass_score"}
     assert (found[0.7].precision, found[0.7].recall) == (0.5, 0.5)
     assert (found[0.85].precision, found[0.85].recall) == (1.0, 0.5)
     assert found[0.5].precision == pytest.approx(2 / 3)
@@ -149,15 +149,17 @@ def test_the_table_tells_precision_and_recall_where_there_are_labels() -> None:
     assert (found[0.95].precision, found[0.95].passed) == (None, 0)
 
 
-def criteria(**options: Any) -> Criteria:
+def thresholds(bands: Bands, **options: Any) -> Thresholds:
     given: dict[str, Any] = {
         "pass_score": 0.7,
         "min_source": 0.5,
         "on_contradicted": "count",
         "composite": CompositeScore(),
+        "has_judge": False,
+        "has_quality": False,
         **options,
     }
-    return Criteria(**given)
+    return Thresholds(bands, **given)
 
 
 def claim(verdict: Any, similarity: float | None) -> SourceClaim:
@@ -188,7 +190,7 @@ def validation(claims: list[tuple[str, float]], setting: Thresholds) -> RowValid
     )
     labels = [each.verdict.verdict for each in given]
     share = labels.count("supported") / len(labels)
-    rejected = setting.criteria.against_source(labels) or share < setting.criteria.pass_score - 1e-9
+    rejected = setting.against_source(labels) or share < setting.pass_score - 1e-9
     return RowValidation(
         outcome="rejected" if rejected else "passed",
         stage="source",
@@ -204,25 +206,19 @@ def test_offline_a_replay_is_always_what_a_run_would_find(
     other: tuple[float, float, float],
 ) -> None:
     then, now = (
-        Thresholds(
-            Bands(1.0, reject),
-            criteria(pass_score=pass_score, min_source=min_source),
-            has_judge=False,
-            has_quality=False,
-        )
+        thresholds(Bands(1.0, reject), pass_score=pass_score, min_source=min_source)
         for reject, pass_score, min_source in (one, other)
     )
-    assert now.replay(validation(claims, then), then) == validation(claims, now).outcome
+    assert replay(validation(claims, then), then, now) == validation(claims, now).outcome
 
 
 @given(claims=FOUND, values=st.lists(SHARES, min_size=2, max_size=5))
 def test_a_higher_pass_score_never_lets_more_rows_pass(
     claims: list[tuple[str, float]], values: list[float]
 ) -> None:
-    then = Thresholds(Bands(0.75, 0.5), criteria(), has_judge=False, has_quality=False)
+    then = thresholds(Bands(0.75, 0.5))
     found = validation(claims, then)
     passing = [
-        then._replace(criteria=criteria(pass_score=value)).replay(found, then) == "passed"
-        for value in sorted(values)
+        replay(found, then, then._replace(pass_score=value)) == "passed" for value in sorted(values)
     ]
     assert passing == sorted(passing, reverse=True)

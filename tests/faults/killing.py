@@ -28,7 +28,7 @@ from langchain_groundedness.evals import (
     RunHeader,
     load_run,
 )
-from langchain_groundedness.evals.run_files import Journal
+from langchain_groundedness.evals.run_files import Journal, as_line
 
 __all__ = ["STORES", "Kills", "kill_often"]
 
@@ -122,7 +122,8 @@ def _write(folder: str, number: int, end: Connection) -> None:
                     end.send((store, name))
             row = EvaluationRow(id=name, answer=name)
             score = RowScore(key="killed", score=0.5, status="scored")
-            journal.add([(number * 100_000 + count, EvaluatedRow(row=row, scores=(score,)))])
+            found = EvaluatedRow(row=row, scores=(score,))
+            journal.write(as_line(found, place=number * 100_000 + count))
             end.send(("journal", name))
             cache.put(row, _FINGERPRINT, score)
             end.send(("cache", name))

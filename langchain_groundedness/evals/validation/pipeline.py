@@ -25,11 +25,7 @@ from langchain_groundedness.evals.evaluation import run_in_threads
 from langchain_groundedness.evals.evaluator import listed_ids
 from langchain_groundedness.evals.fingerprint import describe
 from langchain_groundedness.evals.run_files import as_json, cut_torn_line, open_to_append
-from langchain_groundedness.evals.validation.summary import (
-    Thresholds,
-    ValidationSummary,
-    summarize_rows,
-)
+from langchain_groundedness.evals.validation.summary import ValidationSummary, summarize_rows
 from langchain_groundedness.evals.validation.validator import (
     AnswerValidator,
     RowValidation,
@@ -117,7 +113,9 @@ def validate(  # noqa: PLR0913  (options by keyword)
     outline = data.outline()
     outline.require_rows(data.name)
     checker = validator or AnswerValidator(model=model)
-    options = _options(checker)
+    options = {**describe(checker), "version": PACKAGE_VERSION}  # what the outcomes depend on
+    if checker.calibration is not None:
+        options["calibration"] = list(checker.bands)
     interrupted = False
     with _OutcomeFiles(*paths) as files:
         files.begin(options, fresh=fresh, retry_unchecked=retry_unchecked)
@@ -133,13 +131,13 @@ def validate(  # noqa: PLR0913  (options by keyword)
             run_in_threads(jobs, run.advance, run.work, max_concurrency)
         except KeyboardInterrupt:
             interrupted = True
-        found = summarize_rows(files.read(), Thresholds.of(checker)).model_copy(
+        found = summarize_rows(files.read(), checker.thresholds).model_copy(
             update={
                 "bad_rows": outline.bad_rows,
                 "resumed": len(before & known),
                 "elsewhere": len(files.done.keys() - known),
                 "complete": known <= files.done.keys(),
-                "notes": () if checker.has_quality else (_NO_QUALITY,),
+                "notes": () if checker.thresholds.has_quality else (_NO_QUALITY,),
                 "seconds": monotonic() - started,
             }
         )
@@ -188,22 +186,19 @@ class _Run:
     on_row: Callable[[ValidatedRow], None] | None
     _unwritten: deque[tuple[LocatedRow, RowValidation]] = field(default_factory=deque)
 
-    def work(self, row: LocatedRow) -> tuple[LocatedRow, RowValidation] | Exception:
-        try:
-            return row, self.validator.invoke(row.row, self.config)
-        except Exception as exc:  # noqa: BLE001  (`advance` raises it)
-            return exc
+    def work(self, row: LocatedRow) -> tuple[LocatedRow, RowValidation]:
+        return row, self.validator.invoke(row.row, self.config)
 
     def advance(
-        self, outcomes: Sequence[tuple[LocatedRow, RowValidation] | Exception], limit: int
+        self, outcomes: Sequence[tuple[LocatedRow, RowValidation] | BaseException], limit: int
     ) -> Sequence[LocatedRow]:
         """Write outcomes, and return the next rows; an interruption loses none."""
-        self._unwritten.extend(each for each in outcomes if not isinstance(each, Exception))
+        self._unwritten.extend(each for each in outcomes if isinstance(each, tuple))
         while self._unwritten:
             self._write(*self._unwritten[0])
             self._unwritten.popleft()
         for each in outcomes:
-            if isinstance(each, Exception):
+            if isinstance(each, BaseException):
                 raise each
         return [] if self.stop.is_set() else list(islice(self.rows, limit))
 
@@ -219,14 +214,6 @@ class _Run:
         self.files.add(located, validated)
         if self.on_row is not None:
             self.on_row(validated)
-
-
-def _options(validator: AnswerValidator) -> dict[str, Any]:
-    """Say what the outcomes depend on."""
-    options = {**describe(validator), "version": PACKAGE_VERSION}
-    if validator.calibration is not None:
-        options["calibration"] = list(validator.bands)
-    return options
 
 
 def _known_ids(data: DataSet, done: Mapping[str, str]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langchain_groundedness.calibration.labelled_data import read_label
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
@@ -14,13 +14,12 @@ from langchain_groundedness.evals.statistics import (
 )
 from langchain_groundedness.evals.validation.validator import (
     SOURCE,
-    AnswerValidator,
     Bands,
-    Criteria,
     Outcome,
     ReasonCode,
     RowValidation,
     SourceClaim,
+    Thresholds,
     ValidatedRow,
 )
 from langchain_groundedness.evals.values import BadRow, add_usage
@@ -30,9 +29,8 @@ __all__ = [
     "NAMES",
     "REASONS",
     "SweepLine",
-    "ThresholdSweep",
-    "Thresholds",
     "ValidationSummary",
+    "replay",
     "summarize_rows",
 ]
 
@@ -119,16 +117,19 @@ class ValidationSummary(FrozenModel):
     """Of this run."""
 
 
-def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> ValidationSummary:
+def summarize_rows(rows: Iterable[ValidatedRow], thresholds: Thresholds) -> ValidationSummary:
     """Sum up what was found; the rows are read once, and not kept."""
-    sweep = ThresholdSweep(thresholds)
+    tried = [(*each, Counter[Any]()) for each in _alternatives(thresholds)]
     outcomes: Counter[str] = Counter()
     reasons: Counter[ReasonCode] = Counter()
     scores: dict[str, tuple[list[float], list[str]]] = {}
     passes, labels, ids = [], [], []
     usage = Usage()
     for row in rows:
-        sweep.add(row)
+        is_right = _is_right(row)
+        for _, _, others, counts in tried:
+            outcome = replay(row, thresholds, others)
+            counts.update(("rows", outcome, is_right, (outcome, is_right)))
         outcomes[row.outcome] += 1
         reasons.update({reason.code for reason in row.reasons})
         composite = {} if row.composite is None else {"composite": row.composite}
@@ -148,12 +149,23 @@ def summarize_rows(rows: Iterable[ValidatedRow], thresholds: "Thresholds") -> Va
         passed=outcomes["passed"],
         rejected=outcomes["rejected"],
         unchecked=outcomes["unchecked"],
-        pass_rate=outcomes["passed"] / total if total else None,
+        pass_rate=_share(outcomes["passed"], total),
         scores={name: mean for name, mean in means.items() if mean is not None},
         reasons=dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0]))),
         complete=True,
         agreement=label_agreement(passes, labels, ids=ids, threshold=_HALF) if has_labels else None,
-        sweep=sweep.lines(),
+        sweep=tuple(
+            SweepLine(
+                option=name,
+                value=value,
+                is_current=others == thresholds,
+                **{each: counts[each] for each in ("passed", "rejected", "unchecked", "unknown")},
+                pass_rate=_share(counts["passed"], counts["rows"]),
+                precision=_share(good := counts["passed", True], good + counts["passed", False]),
+                recall=_share(good, counts[True]),
+            )
+            for name, value, others, counts in tried
+        ),
         usage=usage,
     )
 
@@ -164,130 +176,79 @@ ReplayedOutcome: TypeAlias = Outcome | Literal["unknown"]
 _Label: TypeAlias = VerdictLabel | Literal["unknown"]
 
 
-class Thresholds(NamedTuple):
-    """Thresholds of both stages."""
+def replay(found: RowValidation, then: Thresholds, now: Thresholds) -> ReplayedOutcome:
+    """Return the outcome that a row, validated with some thresholds, would have with others.
 
-    bands: Bands
-    criteria: Criteria
-    has_judge: bool
-    has_quality: bool
+    A claim that loses its support counts as unverifiable, though it may be contradicted.
+    """
+    if now == then:
+        return found.outcome
+    if found.stage == "source" and found.outcome == "unchecked" and not found.claims:
+        return "unchecked"
+    labels = [_replayed_label(claim, then, now) for claim in found.claims]
+    guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
+    outcomes = {
+        _replayed_outcome(found, [guess if label == "unknown" else label for label in labels], now)
+        for guess in guesses
+    }
+    return outcomes.pop() if len(outcomes) == 1 else "unknown"
 
-    @classmethod
-    def of(cls, validator: AnswerValidator) -> "Thresholds":
-        """Take those of a validator."""
-        return cls(validator.bands, validator.criteria, validator.has_judge, validator.has_quality)
 
-    def replay(self, found: RowValidation, then: "Thresholds") -> ReplayedOutcome:
-        """Return the outcome that a validated row would have with other thresholds.
+def _replayed_label(claim: SourceClaim, then: Thresholds, now: Thresholds) -> _Label:
+    """Tell what the verdict on a claim would have been."""
+    said, near = claim.verdict.verdict, claim.similarity
+    if now.bands == then.bands or near is None:
+        return said
+    if now.has_judge:
+        unasked = said if claim.band == "judge" else "unknown"
+        return _label_by_similarity(claim, near, then.bands, now.bands) or unasked
+    if near >= now.bands.middle:
+        # A refusal that is contradicted has the probability that it is right, too.
+        return "supported" if said != "contradicted" or near < then.bands.middle else said
+    return "unverifiable" if said == "supported" else said
 
-        A claim that loses its support counts as unverifiable, though it may be contradicted.
-        """
-        if self == then:
-            return found.outcome
-        if found.stage == "source" and found.outcome == "unchecked" and not found.claims:
-            return "unchecked"
-        labels = [self._label(claim, then) for claim in found.claims]
-        guesses: tuple[VerdictLabel, ...] = ("supported", "contradicted", "unverifiable")
-        outcomes = {
-            self._outcome(found, [guess if label == "unknown" else label for label in labels])
-            for guess in guesses
-        }
-        return outcomes.pop() if len(outcomes) == 1 else "unknown"
 
-    def _label(self, claim: SourceClaim, then: "Thresholds") -> _Label:
-        """Tell what the verdict on a claim would have been."""
-        said = claim.verdict.verdict
-        near = claim.similarity
-        if self.bands == then.bands or near is None:
-            return said
-        if not self.has_judge:
-            if near >= self.bands.middle:
-                # A refusal that is contradicted has the probability that it is right, too.
-                return "supported" if said != "contradicted" or near < then.bands.middle else said
-            return "unverifiable" if said == "supported" else said
-        found = self._by_similarity(claim, near, then.bands)
-        if found is None:
-            return said if claim.band == "judge" else "unknown"
-        return found
-
-    def _by_similarity(
-        self, claim: SourceClaim, near: float, then: Bands
-    ) -> Literal["supported", "unverifiable"] | None:
-        """Tell what similarity would have said; cosines are rounded, so the band counts first."""
-        accept, reject = self.bands.accept, self.bands.reject
-        if claim.band == "accept" and accept <= then.accept:
-            return "supported"
-        if claim.band == "reject" and reject >= then.reject:
-            return "unverifiable"
-        if claim.differs:
-            return None
-        if near >= accept and not (claim.band == "judge" and accept >= then.accept):
-            return "supported"
-        if near < reject and not (claim.band == "judge" and reject <= then.reject):
-            return "unverifiable"
+def _label_by_similarity(
+    claim: SourceClaim, near: float, then: Bands, now: Bands
+) -> Literal["supported", "unverifiable"] | None:
+    """Tell what similarity would have said; cosines are rounded, so the band counts first."""
+    if claim.band == "accept" and now.accept <= then.accept:
+        return "supported"
+    if claim.band == "reject" and now.reject >= then.reject:
+        return "unverifiable"
+    if claim.differs:
         return None
-
-    def _outcome(self, found: RowValidation, labels: Sequence[VerdictLabel]) -> ReplayedOutcome:
-        if self.criteria.against_source(labels) is not None:
-            return "rejected"
-        if "unchecked" in labels:
-            return "unchecked"
-        scores = {n: found.scores[n] for n in QUALITY_DIMENSIONS if n in found.scores}
-        if self.has_quality and len(scores) < len(QUALITY_DIMENSIONS):
-            return "unchecked" if found.outcome == "unchecked" else "unknown"
-        if labels:
-            scores[SOURCE] = labels.count("supported") / len(labels)
-        composite = self.criteria.of_scores(scores).score if scores else None
-        if composite is None:
-            return "unchecked"
-        return "rejected" if list(self.criteria.against_scores(scores, composite)) else "passed"
+    if near >= now.accept and not (claim.band == "judge" and now.accept >= then.accept):
+        return "supported"
+    if near < now.reject and not (claim.band == "judge" and now.reject <= then.reject):
+        return "unverifiable"
+    return None
 
 
-class ThresholdSweep:
-    """Counts the outcomes of each row under every threshold."""
-
-    def __init__(self, now: Thresholds) -> None:
-        """Choose the thresholds to try."""
-        self._now = now
-        self._tried = list(_alternatives(now))
-        self._counts = [Counter[Any]() for _ in self._tried]
-
-    def add(self, row: ValidatedRow) -> None:
-        """Count a row."""
-        try:
-            is_right = None if row.label is None else read_label(row.label)
-        except ValueError:
-            is_right = None
-        for (_, _, thresholds), counts in zip(self._tried, self._counts, strict=True):
-            outcome = thresholds.replay(row, self._now)
-            counts.update(("rows", outcome, is_right, (outcome, is_right)))
-
-    def lines(self) -> tuple[SweepLine, ...]:
-        """Give the table."""
-        return tuple(map(self._line, self._tried, self._counts))
-
-    def _line(
-        self, tried: tuple[ThresholdName, float, Thresholds], counts: Counter[Any]
-    ) -> SweepLine:
-        name, value, thresholds = tried
-        good, bad = counts["passed", True], counts["passed", False]
-        return SweepLine(
-            option=name,
-            value=value,
-            is_current=thresholds == self._now,
-            **{each: counts[each] for each in ("passed", "rejected", "unchecked", "unknown")},
-            pass_rate=_share(counts["passed"], counts["rows"]),
-            precision=_share(good, good + bad),
-            recall=_share(good, counts[True]),
-        )
+def _replayed_outcome(
+    found: RowValidation, labels: Sequence[VerdictLabel], now: Thresholds
+) -> ReplayedOutcome:
+    if now.against_source(labels) is not None:
+        return "rejected"
+    if "unchecked" in labels:
+        return "unchecked"
+    scores = {n: found.scores[n] for n in QUALITY_DIMENSIONS if n in found.scores}
+    if now.has_quality and len(scores) < len(QUALITY_DIMENSIONS):
+        return "unchecked" if found.outcome == "unchecked" else "unknown"
+    if labels:
+        scores[SOURCE] = labels.count("supported") / len(labels)
+    composite = now.of_scores(scores).score if scores else None
+    if composite is None:
+        return "unchecked"
+    return "rejected" if list(now.against_scores(scores, composite)) else "passed"
 
 
 def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thresholds]]:
-    criteria, bands = now.criteria, now.bands
-    for value in _values(criteria.pass_score, least=_HALF):
-        yield "pass_score", value, now._replace(criteria=criteria._replace(pass_score=value))
-    for value in _values(criteria.min_source):
-        yield "min_source", value, now._replace(criteria=criteria._replace(min_source=value))
+    bands = now.bands
+    for value in _values(now.pass_score, least=_HALF):
+        yield "pass_score", value, now._replace(pass_score=value)
+    for value in _values(now.min_source):
+        yield "min_source", value, now._replace(min_source=value)
     if now.has_judge:
         for value in _values(bands.accept, least=bands.reject):
             yield "accept", value, now._replace(bands=bands._replace(accept=value))
@@ -302,3 +263,10 @@ def _values(current: float, *, least: float = 0.0, most: float = 1.0) -> list[fl
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def _is_right(row: ValidatedRow) -> bool | None:
+    try:
+        return None if row.label is None else read_label(row.label)
+    except ValueError:
+        return None

@@ -51,11 +51,11 @@ __all__ = [
     "SOURCE",
     "AnswerValidator",
     "Bands",
-    "Criteria",
     "Outcome",
     "ReasonCode",
     "RowValidation",
     "SourceClaim",
+    "Thresholds",
     "ValidatedRow",
     "ValidationReason",
 ]
@@ -189,13 +189,18 @@ class Bands(NamedTuple):
         return said.support_probability is not None and self.band(said) != "judge"
 
 
-class Criteria(NamedTuple):
-    """The thresholds of a row as a whole."""
+class Thresholds(NamedTuple):
+    """The thresholds of both stages."""
 
+    bands: Bands
     pass_score: float
     min_source: float
     on_contradicted: Literal["reject", "count"]
     composite: CompositeScore
+    has_judge: bool
+    """Whether another verifier decides what similarity leaves open."""
+    has_quality: bool
+    """Whether there is a second stage."""
 
     def against_source(self, labels: Sequence[VerdictLabel]) -> ValidationReason | None:
         """Tell what in the verdicts rejects a row, if anything does."""
@@ -326,23 +331,25 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         return self._stages().bands
 
     @property
-    def criteria(self) -> Criteria:
-        """The thresholds of a row as a whole."""
-        return Criteria(self.pass_score, self.min_source, self.on_contradicted, self.composite)
-
-    @property
-    def has_judge(self) -> bool:
-        """Whether another verifier decides what similarity leaves open."""
-        return any(each is not None for each in (self.model, self.verifier, self.embeddings))
-
-    @property
-    def has_quality(self) -> bool:
-        """Whether there is a second stage."""
-        return self._stages().quality is not None
+    def thresholds(self) -> Thresholds:
+        """All thresholds in force."""
+        judges = (self.model, self.verifier, self.embeddings)
+        return Thresholds(
+            self.bands,
+            self.pass_score,
+            self.min_source,
+            self.on_contradicted,
+            self.composite,
+            has_judge=any(each is not None for each in judges),
+            has_quality=self._stages().quality is not None,
+        )
 
     @override
     def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
-        return (yield from guarded(self._validated(read_row(value)), _failed))
+        def failed(_: Exception, why: str) -> RowValidation:
+            return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+
+        return (yield from guarded(self._validated(read_row(value)), failed))
 
     def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         answer, documents = row.answer or "", row.documents or ()
@@ -374,17 +381,20 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         stages, first_stage = self._stages(), _FirstStage()
         checker = stages.checker.with_config(callbacks=[first_stage])
         result: GroundednessResult = yield ModelCall(checker, source)
-        claims = tuple(first_stage.claim(verdict, stages.bands) for verdict in result.claims)
+        claims = tuple(
+            _source_claim(verdict, first_stage.said.get(verdict.claim.id), stages.bands)
+            for verdict in result.claims
+        )
         labels = [verdict.verdict for verdict in result.claims]
         scores = {} if result.trust_score is None else {SOURCE: result.trust_score}
         found = found.model_copy(update={"claims": claims, "scores": scores})
-        if (against := self.criteria.against_source(labels)) is not None:
+        if (against := self.thresholds.against_source(labels)) is not None:
             return found.model_copy(update={"outcome": "rejected", "reasons": (against,)})
         if (unchecked := self._source_unchecked(result)) is not None:
             return found.model_copy(update={"reasons": (unchecked,)})
-        if stages.quality is None:
-            return self._decided(found)
-        return (yield from self._with_quality(found, row, stages.quality))
+        if stages.quality is not None:
+            found = yield from _with_quality(found, row, stages.quality)
+        return found if found.reasons else self._decided(found)
 
     def _source_unchecked(self, result: GroundednessResult) -> ValidationReason | None:
         """Say why stage 1 could not check an answer, if so."""
@@ -394,38 +404,19 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             text = f"{len(open_ones)} of {claims} not checked: {open_ones[0].reason}"
             return ValidationReason(code="claims_unchecked", text=text)
         was_read = result.decision.action == "pass"
-        if result.claims or (was_read and self.has_quality):
+        if result.claims or (was_read and self._stages().quality is not None):
             return None
         text = "the answer makes no claim, and without a chat model there is no other score"
         if not was_read:
             text = "; ".join(result.decision.reasons) or "no claim was found in the answer"
         return ValidationReason(code="no_claims", text=text)
 
-    def _with_quality(
-        self, found: RowValidation, row: EvaluationRow, quality: AnyRunnable
-    ) -> Flow[RowValidation]:
-        found = found.model_copy(update={"stage": "quality"})
-        try:
-            said: RowScore = yield ModelCall(quality, row)
-        except (ConfigurationError, MissingDependencyError):
-            raise
-        except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
-            text = f"the quality could not be judged: {cause(exc)}"
-            return _because(found, "quality_unchecked", text)
-        details = said.details
-        numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
-        rest = {name: value for name, value in details.items() if name not in numbers}
-        found = found.model_copy(update={"quality": rest})
-        if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
-            text = f"the quality could not be judged: {said.reason or 'a score is missing'}"
-            return _because(found, "quality_unchecked", text)
-        return self._decided(found.model_copy(update={"scores": found.scores | numbers}))
-
     def _decided(self, found: RowValidation) -> RowValidation:
-        combined = self.criteria.of_scores(found.scores)
+        thresholds = self.thresholds
+        combined = thresholds.of_scores(found.scores)
         if combined.score is None:
             return _because(found, "failed", f"no composite score: {combined.reason}")
-        against = tuple(self.criteria.against_scores(found.scores, combined.score))
+        against = tuple(thresholds.against_scores(found.scores, combined.score))
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
@@ -472,26 +463,47 @@ class _FirstStage(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        self._said: dict[str, ClaimVerdict] = {}
+        self.said: dict[str, ClaimVerdict] = {}
 
     @override
     def on_chain_end(self, outputs: Any, *, tags: list[str] | None = None, **kwargs: Any) -> None:
         if _FIRST_STAGE in (tags or ()) and isinstance(outputs, list):
-            for verdict in outputs:
-                if isinstance(verdict, ClaimVerdict):
-                    self._said.setdefault(verdict.claim.id, verdict)
+            found = {each.claim.id: each for each in outputs if isinstance(each, ClaimVerdict)}
+            self.said = found | self.said
 
-    def claim(self, verdict: ClaimVerdict, bands: Bands) -> SourceClaim:
-        said = self._said.get(verdict.claim.id)
-        if said is None:
-            return SourceClaim(verdict=verdict)
-        return SourceClaim(
-            verdict=verdict,
-            similarity=_similarity(said),
-            band=bands.band(said),
-            differs=said.verdict == "contradicted"
-            or (isinstance(said, SimilarityVerdict) and bool(said.differing)),
-        )
+
+def _source_claim(verdict: ClaimVerdict, said: ClaimVerdict | None, bands: Bands) -> SourceClaim:
+    """Join the final verdict on a claim and that of the first stage."""
+    if said is None:
+        return SourceClaim(verdict=verdict)
+    differs = isinstance(said, SimilarityVerdict) and bool(said.differing)
+    return SourceClaim(
+        verdict=verdict,
+        similarity=_similarity(said),
+        band=bands.band(said),
+        differs=differs or said.verdict == "contradicted",
+    )
+
+
+def _with_quality(
+    found: RowValidation, row: EvaluationRow, quality: AnyRunnable
+) -> Flow[RowValidation]:
+    """Add what stage 2 finds; reasons say why it could not."""
+    found = found.model_copy(update={"stage": "quality"})
+    try:
+        said: RowScore = yield ModelCall(quality, row)
+    except (ConfigurationError, MissingDependencyError):
+        raise
+    except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
+        return _because(found, "quality_unchecked", f"{_NOT_JUDGED}: {cause(exc)}")
+    details = said.details
+    numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
+    rest = {name: value for name, value in details.items() if name not in numbers}
+    found = found.model_copy(update={"quality": rest})
+    if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
+        text = f"{_NOT_JUDGED}: {said.reason or 'a score is missing'}"
+        return _because(found, "quality_unchecked", text)
+    return found.model_copy(update={"scores": found.scores | numbers})
 
 
 def _similarity(said: ClaimVerdict) -> float | None:
@@ -505,10 +517,7 @@ def _is_share(value: Any) -> bool:
 
 
 _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
-
-
-def _failed(_: Exception, why: str) -> RowValidation:
-    return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+_NOT_JUDGED = "the quality could not be judged"
 
 
 def _because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
