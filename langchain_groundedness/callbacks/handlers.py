@@ -7,9 +7,11 @@ checks the answer, and reports verdicts one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partialmethod
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Literal, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -18,23 +20,13 @@ from langchain_core.runnables import Runnable, run_in_executor
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
-from langchain_groundedness._runtime.options import require_bool, require_positive
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
-from langchain_groundedness.callbacks.channel import (
-    Channel,
-    GroundednessEvent,
-    Listener,
-    RecentResults,
-)
-from langchain_groundedness.callbacks.run_tracker import FollowUp, Kind, RunTracker, running_loop
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
-from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
+from langchain_groundedness.callbacks.base import Handler, collecting
+from langchain_groundedness.callbacks.channel import Listener
+from langchain_groundedness.callbacks.run_tracker import Kind
+from langchain_groundedness.runnable import CheckerOptions
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult
-
-if TYPE_CHECKING:
-    from contextvars import Token
 
 __all__ = [
     "AsyncGroundednessCallbackHandler",
@@ -43,158 +35,6 @@ __all__ = [
 ]
 
 _Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
-
-
-class Handler:
-    """Options, results and events that both handlers share."""
-
-    ignore_custom_event = True
-
-    @show_checker_options
-    def __init__(  # noqa: PLR0913  (each option is given by keyword)
-        self,
-        checker: Runnable[Any, GroundednessResult] | None = None,
-        *,
-        on_verdict: Listener | None = None,
-        on_event: Listener | None = None,
-        background: bool = False,
-        max_workers: int = 4,
-        max_pending: int = 1000,
-        max_runs: int = 1000,
-        max_results: int = 1000,
-        max_events: int = 1000,
-        langsmith_client: Any = None,
-        audit_log: AuditLog | None = None,
-        **options: Unpack[CheckerOptions],
-    ) -> None:
-        """Configure how answers are checked, and who receives verdicts.
-
-        Args:
-            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
-                here.
-            on_verdict: Called with the event of each verdict, as soon as it is final.
-            on_event: Called with every event.
-            background: Whether answers are checked in threads while the chain continues.
-            max_workers: Most threads for background checks, and for sentences of answers that are
-                still being written.
-            max_pending: Most answers waiting for a background check; further answers are
-                `unchecked`.
-            max_runs: Most unfinished root runs to track; the oldest are dropped first.
-            max_results: Most results to keep; the oldest are dropped first.
-            max_events: Most events to keep for late iterators.
-            langsmith_client: LangSmith client that receives the verdict as feedback on the root
-                run.
-            audit_log: Receives a record of each decision; by default the checker's log.
-            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
-
-        Raises:
-            ConfigurationError: An option has an invalid value, or both a checker and options for
-                one were given.
-        """
-        super().__init__()
-        require_positive(
-            max_workers=max_workers,
-            max_pending=max_pending,
-            max_runs=max_runs,
-            max_results=max_results,
-            max_events=max_events,
-        )
-        require_bool(background=background)
-        _require_callable(on_verdict=on_verdict, on_event=on_event)
-        if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
-            raise ConfigurationError(msg)
-        checker = checker_from(checker, options)
-        self._options: dict[str, Any] = {
-            "checker": checker,
-            "on_verdict": on_verdict,
-            "on_event": on_event,
-            "background": background,
-            "max_workers": max_workers,
-            "max_pending": max_pending,
-            "max_runs": max_runs,
-            "max_results": max_results,
-            "max_events": max_events,
-            "langsmith_client": langsmith_client,
-            "audit_log": audit_log,
-        }
-        self._results = RecentResults(max_results)
-        self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
-        self._sentences = WorkQueue(workers=max_workers)
-        self._answers = WorkQueue(workers=max_workers, most=max_pending) if background else None
-        self._checks = AnswerChecks(
-            checker,
-            channel=self._channel,
-            results=self._results,
-            sentences=self._sentences,
-            answers=self._answers,
-            langsmith_client=langsmith_client,
-            audit_log=audit_log,
-        )
-        begin = self._checks.begin if self._checks.checks_sentences else None
-        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=self._checks.reader)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the options; the copy has no results and tracks no runs yet."""
-        return _restored, (type(self), self._options)
-
-    def __copy__(self) -> Self:
-        """Share the handler: copies of a config report to the same one."""
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        """Share the handler: copies of a config report to the same one."""
-        return self
-
-    @property
-    def open_runs(self) -> int:
-        """Number of tracked runs whose root has not ended."""
-        return self._tracker.open_runs
-
-    @property
-    def results(self) -> Mapping[UUID, GroundednessResult]:
-        """The results by root run id, oldest first."""
-        return self._results
-
-    def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
-        """Iterate over kept and new events; of one run only, if given."""
-        return self._channel.events(run_id)
-
-    def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
-        """Iterate over kept and new events without blocking the event loop."""
-        return self._channel.aevents(run_id)
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait for background checks; return whether all have finished."""
-        if self._answers is None:
-            return True
-        if running_loop() is not None:
-            msg = "flush() would block the running event loop: use `await handler.aflush()`"
-            raise GroundednessError(msg)
-        return self._answers.flush(timeout)
-
-    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
-        """Wait for background checks without blocking the event loop."""
-        if self._answers is None:
-            return True
-        return await run_in_executor(None, self._answers.flush, timeout)
-
-    def close(self) -> None:
-        """End the event iterators, and the threads after their queued work."""
-        self._channel.close()
-        self._sentences.close()
-        if self._answers is not None:
-            self._answers.close()
-
-    def _start(self, kind: Kind, run_id: UUID, given: Any, run: dict[str, Any]) -> FollowUp:
-        inputs = given if kind in ("chain", "model") else None
-        return self._tracker.start(kind, run_id, **{**run, "inputs": inputs})
-
-
-def _restored(kind: type[Handler], options: dict[str, Any]) -> Handler:
-    handler = kind.__new__(kind)
-    Handler.__init__(handler, **options)
-    return handler
 
 
 _H = TypeVar("_H", bound=Handler)
@@ -216,24 +56,6 @@ class HandlerOptions(CheckerOptions, total=False):
 
 
 # LangChain passes the first arguments of hooks by position.
-
-
-def _start_hook(kind: Kind) -> Any:
-    """Make the method that is called when a run of this kind starts."""
-
-    def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._start(kind, run_id, given, run))
-
-    return start
-
-
-def _astart_hook(kind: Kind) -> Any:
-    """Make the coroutine method that is called when a run of this kind starts."""
-
-    async def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._start(kind, run_id, given, run))
-
-    return start
 
 
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
@@ -259,10 +81,14 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         'has_contradictions'
     """
 
-    on_chain_start = _start_hook("chain")
-    on_retriever_start = _start_hook("retriever")
-    on_tool_start = _start_hook("tool")
-    on_llm_start = on_chat_model_start = _start_hook("model")
+    def _started(self, kind: Kind, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
+        self._follow_up(self._tracker.start(kind, run_id, given, **run))
+
+    on_chain_start: Any = partialmethod(_started, "chain")
+    on_retriever_start: Any = partialmethod(_started, "retriever")
+    on_tool_start: Any = partialmethod(_started, "tool")
+    on_llm_start: Any = partialmethod(_started, "model")
+    on_chat_model_start = on_llm_start
 
     @override
     def on_llm_new_token(
@@ -275,10 +101,10 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         self._tracker.read(run_id, _delta(event), source="event")
 
     def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._tracker.end(run_id, output, **run))
+        self._follow_up(self._tracker.end(run_id, output, **run))
 
     def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._tracker.fail(run_id, error))
+        self._follow_up(self._tracker.fail(run_id, error))
 
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
@@ -301,10 +127,16 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         ['has_contradictions']
     """
 
-    on_chain_start = _astart_hook("chain")
-    on_retriever_start = _astart_hook("retriever")
-    on_tool_start = _astart_hook("tool")
-    on_llm_start = on_chat_model_start = _astart_hook("model")
+    async def _started(
+        self, kind: Kind, _: object, given: Any, /, *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._afollow_up(self._tracker.start(kind, run_id, given, **run))
+
+    on_chain_start: Any = partialmethod(_started, "chain")
+    on_retriever_start: Any = partialmethod(_started, "retriever")
+    on_tool_start: Any = partialmethod(_started, "tool")
+    on_llm_start: Any = partialmethod(_started, "model")
+    on_chat_model_start = on_llm_start
 
     @override
     async def on_llm_new_token(
@@ -317,10 +149,10 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         await self._read(run_id, _delta(event), "event")
 
     async def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._tracker.end(run_id, output, **run))
+        await self._afollow_up(self._tracker.end(run_id, output, **run))
 
     async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._tracker.fail(run_id, error))
+        await self._afollow_up(self._tracker.fail(run_id, error))
 
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
@@ -338,37 +170,27 @@ class _Collection:
 
     def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
         self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
-        self._began: tuple[Handler, Token[Any]] | None = None
 
     def __enter__(self) -> GroundednessCallbackHandler:
         return self._begin(GroundednessCallbackHandler)
 
     def __exit__(self, *exc_info: object) -> None:
-        handler = self._end()
-        try:
-            handler.flush()
-        finally:
-            handler.close()
+        collecting.reset(self._token)
+        with closing(self._handler):
+            self._handler.flush()
 
     async def __aenter__(self) -> AsyncGroundednessCallbackHandler:
         return self._begin(AsyncGroundednessCallbackHandler)
 
     async def __aexit__(self, *exc_info: object) -> None:
-        handler = self._end()
-        try:
-            await handler.aflush()
-        finally:
-            handler.close()
+        collecting.reset(self._token)
+        with closing(self._handler):
+            await self._handler.aflush()
 
     def _begin(self, kind: type[_H]) -> _H:
         handler: _H = self._make(kind)
-        self._began = handler, collecting.set(handler)
-        return handler
-
-    def _end(self) -> Handler:
-        assert self._began is not None  # noqa: S101  (a block ends after it has begun)
-        handler, token = self._began
-        collecting.reset(token)
+        self._handler: Handler = handler
+        self._token = collecting.set(handler)
         return handler
 
 
@@ -418,10 +240,3 @@ def _delta(event: Mapping[str, Any]) -> str:
 
 
 register_configure_hook(collecting, inheritable=True)
-
-
-def _require_callable(**options: object) -> None:
-    for name, value in options.items():
-        if value is not None and not callable(value):
-            msg = f"{name} must be a function or coroutine function, got {type(value).__name__}"
-            raise ConfigurationError(msg)

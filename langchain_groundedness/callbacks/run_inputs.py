@@ -138,14 +138,10 @@ class RunInputs:
         """Read the question and its labels."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
-        if self.question:
-            return
-        if isinstance(inputs, str):
-            self.question = inputs or None
-        elif isinstance(inputs, list) and inputs and isinstance(inputs[0], BaseMessage):
-            inputs = {"messages": inputs}
-        if isinstance(inputs, Mapping):
-            self.question = _read_inputs(self._reader, inputs).question or None
+        if not self.question:
+            is_question = isinstance(inputs, str)
+            read = inputs if is_question else _read_inputs(self._reader, inputs).question
+            self.question = read or None
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
         """Read labels of the question; the first value of each is kept."""
@@ -316,9 +312,7 @@ def answer_of(response: LLMResult) -> str | None:
 
 def _text_of(output: object) -> str | None:
     """Read the text that a run wrote; `None` if it wrote none, or calls tools."""
-    if isinstance(output, LLMResult):
-        output = answer_of(output)
-    elif isinstance(output, AIMessage):
+    if isinstance(output, AIMessage):
         output = None if output.tool_calls else str(output.text)
     return output.strip() if isinstance(output, str) else None
 

@@ -1,37 +1,51 @@
-"""Checks the answers of watched runs, and publishes the results.
+"""What both handlers share: options, results and events, and the checks of ended runs.
 
-Its own module because both handlers share it, and it does not depend on LangChain's hook names.
+Its own module because it does not depend on LangChain's hook names.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, Unpack, cast
 from uuid import UUID
 
 from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
 from langchain_core.runnables.config import var_child_runnable_config
 
+from langchain_groundedness._runtime.options import require_bool, require_positive
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.channel import Channel, GroundednessEvent, RecentResults
+from langchain_groundedness.callbacks.channel import (
+    Channel,
+    GroundednessEvent,
+    Listener,
+    RecentResults,
+)
 from langchain_groundedness.callbacks.partial_answer import PartialAnswer, checks_sentences
 from langchain_groundedness.callbacks.run_tracker import (
     CHECK_TAG,
     EndedRun,
     FollowUp,
     Root,
+    RunTracker,
     abandoned,
+    running_loop,
 )
 from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
-from langchain_groundedness.exceptions import AuditError, describe_error
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    GroundednessError,
+    describe_error,
+)
 from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
@@ -41,54 +55,176 @@ from langchain_groundedness.pipeline.recording import (
     suggested,
     unaudited,
 )
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import (
+    CheckerOptions,
+    GroundednessRunnable,
+    checker_from,
+    show_checker_options,
+)
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult, GroundednessResultChunk
 
-__all__ = ["AnswerChecks", "WorkQueue", "collecting"]
+__all__ = ["Handler", "collecting"]
 
 logger = logging.getLogger("langchain_groundedness")
+
+_NO_RECORD = "no audit record of run %s: %s"
 
 collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None)
 """The handler of the current `collect_groundedness` block."""
 
 
-class AnswerChecks:
-    """Checks the answers of ended root runs, and partial answers of running ones."""
+class Handler:
+    """Options, results and events that both handlers share."""
 
-    def __init__(  # noqa: PLR0913  (all by keyword)
+    ignore_custom_event = True
+
+    @show_checker_options
+    def __init__(  # noqa: PLR0913  (each option is given by keyword)
         self,
-        checker: Runnable[Any, GroundednessResult],
+        checker: Runnable[Any, GroundednessResult] | None = None,
         *,
-        channel: Channel,
-        results: RecentResults,
-        sentences: "WorkQueue",
-        answers: "WorkQueue | None",
-        langsmith_client: Any,
-        audit_log: AuditLog | None,
+        on_verdict: Listener | None = None,
+        on_event: Listener | None = None,
+        background: bool = False,
+        max_workers: int = 4,
+        max_pending: int = 1000,
+        max_runs: int = 1000,
+        max_results: int = 1000,
+        max_events: int = 1000,
+        langsmith_client: Any = None,
+        audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
     ) -> None:
-        """Configure the checks; without a queue for answers, runs wait for their check."""
+        """Configure how answers are checked, and who receives verdicts.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_verdict: Called with the event of each verdict, as soon as it is final.
+            on_event: Called with every event.
+            background: Whether answers are checked in threads while the chain continues.
+            max_workers: Most threads for background checks, and for sentences of answers that are
+                still being written.
+            max_pending: Most answers waiting for a background check; further answers are
+                `unchecked`.
+            max_runs: Most unfinished root runs to track; the oldest are dropped first.
+            max_results: Most results to keep; the oldest are dropped first.
+            max_events: Most events to keep for late iterators.
+            langsmith_client: LangSmith client that receives the verdict as feedback on the root
+                run.
+            audit_log: Receives a record of each decision; by default the checker's log.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has an invalid value, or both a checker and options for
+                one were given.
+        """
+        super().__init__()
+        require_positive(
+            max_workers=max_workers,
+            max_pending=max_pending,
+            max_runs=max_runs,
+            max_results=max_results,
+            max_events=max_events,
+        )
+        require_bool(background=background)
+        for name, listener in (("on_verdict", on_verdict), ("on_event", on_event)):
+            if listener is not None and not callable(listener):
+                kind = type(listener).__name__
+                msg = f"{name} must be a function or coroutine function, got {kind}"
+                raise ConfigurationError(msg)
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
+        checker = checker_from(checker, options)
+        self._options: dict[str, Any] = {
+            "checker": checker,
+            "on_verdict": on_verdict,
+            "on_event": on_event,
+            "background": background,
+            "max_workers": max_workers,
+            "max_pending": max_pending,
+            "max_runs": max_runs,
+            "max_results": max_results,
+            "max_events": max_events,
+            "langsmith_client": langsmith_client,
+            "audit_log": audit_log,
+        }
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
-        self._extractor = None
-        self._policy = DecisionPolicy()
-        self.reader = InputReader()
-        """Reads the inputs and outputs of runs."""
+        self._policy, self._extractor, reader = DecisionPolicy(), None, InputReader()
         if isinstance(checker, GroundednessRunnable):
             self._policy, self._extractor = checker.policy, checker.context_extractor
-            self.reader = replace(checker.reader, context_extractor=None)
+            reader = replace(checker.reader, context_extractor=None)
             if self._extractor is not None:  # it reads the chain's output, which is read here
                 checker = checker.model_copy(update={"context_extractor": None})
         self._checker = checker
-        self._channel = channel
-        self._results = results
-        self._sentences = sentences
-        self._answers = answers
         self._langsmith = langsmith_client
-        self.checks_sentences = checks_sentences(checker)
-        """Whether sentences are checked while the answer is written."""
+        self._results = RecentResults(max_results)
+        self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
+        self._sentences = _WorkQueue(workers=max_workers)
+        self._answers = _WorkQueue(workers=max_workers, most=max_pending) if background else None
+        begin = self._begin if checks_sentences(checker) else None
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=reader)
 
-    def begin(
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the options; the copy has no results and tracks no runs yet."""
+        return self._options
+
+    def __setstate__(self, options: dict[str, Any]) -> None:
+        """Begin anew with the pickled options."""
+        Handler.__init__(self, **options)
+
+    def __copy__(self) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
+
+    @property
+    def open_runs(self) -> int:
+        """Number of tracked runs whose root has not ended."""
+        return self._tracker.open_runs
+
+    @property
+    def results(self) -> Mapping[UUID, GroundednessResult]:
+        """The results by root run id, oldest first."""
+        return self._results
+
+    def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
+        """Iterate over kept and new events; of one run only, if given."""
+        return self._channel.events(run_id)
+
+    def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
+        """Iterate over kept and new events without blocking the event loop."""
+        return self._channel.aevents(run_id)
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for background checks; return whether all have finished."""
+        if self._answers is None:
+            return True
+        if running_loop() is not None:
+            msg = "flush() would block the running event loop: use `await handler.aflush()`"
+            raise GroundednessError(msg)
+        return self._answers.flush(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
+        """Wait for background checks without blocking the event loop."""
+        if self._answers is None:
+            return True
+        return await run_in_executor(None, self._answers.flush, timeout)
+
+    def close(self) -> None:
+        """End the event iterators, and the threads after their queued work."""
+        self._channel.close()
+        self._sentences.close()
+        if self._answers is not None:
+            self._answers.close()
+
+    def _begin(
         self, root: Root, shown: CheckInput, loop: asyncio.AbstractEventLoop | None
     ) -> PartialAnswer:
         """Start checking a partial answer against what its model was shown."""
@@ -101,7 +237,7 @@ class AnswerChecks:
             publish=partial(self._channel.publish, loop=loop),
         )
 
-    def follow_up(self, due: FollowUp) -> None:
+    def _follow_up(self, due: FollowUp) -> None:
         """Process what a callback made due, in a thread."""
         for text in due.dropped:
             text.drop()
@@ -114,7 +250,7 @@ class AnswerChecks:
         elif not self._answers.add(partial(self._check, due.ended)):
             self._deliver(due.ended, self._queue_full(due.ended), self._pending(due.ended))
 
-    async def afollow_up(self, due: FollowUp) -> None:
+    async def _afollow_up(self, due: FollowUp) -> None:
         """Process what a callback made due, on an event loop."""
         for text in due.dropped:
             await run_in_executor(None, text.drop)
@@ -125,7 +261,7 @@ class AnswerChecks:
         loop = asyncio.get_running_loop()
         if due.ended.root.loop is not loop:
             # In a sync chain, LangChain runs each event of an async handler on a new loop.
-            await run_in_executor(None, self.follow_up, FollowUp(ended=due.ended))
+            await run_in_executor(None, self._follow_up, FollowUp(ended=due.ended))
             return
         ended = replace(due.ended, loop=loop)
         if self._answers is None:
@@ -139,49 +275,57 @@ class AnswerChecks:
             await _detached(self._adeliver(ended, result, self._pending(ended)))
 
     def _check(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
+        pending, report = self._pending(ended), _Report(ended.root.run_id)
         try:
-            source = self._read(ended)
-            text = self._partial_answer(ended, source)
-            if text is not None and (known := text.result(source)):
-                report.total = known
-            else:
-                for piece in self._checker.stream(source, _config(ended.root)):
+            report.source = self._input_of(ended)
+            if not self._was_checked(ended, report):
+                for piece in self._checker.stream(report.source, _config(ended.root)):
                     for event in report.add(piece):
                         self._channel.publish(event, loop=ended.loop)
             result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
-            self._partial_answer(ended, None)
-            result = report.fail(exc, source, self._policy)
+            result = self._failed_check(ended, report, exc)
         self._deliver(ended, result, pending)
 
     async def _acheck(self, ended: EndedRun) -> None:
-        pending, report, source = self._pending(ended), _ResultBuilder(ended.root.run_id), None
+        pending, report = self._pending(ended), _Report(ended.root.run_id)
         try:
-            source = self._read(ended)
-            text = await run_in_executor(None, self._partial_answer, ended, source)
-            if text is not None and (known := await run_in_executor(None, text.result, source)):
-                report.total = known
-            else:
-                async for piece in self._checker.astream(source, _config(ended.root)):
+            report.source = self._input_of(ended)
+            if not await run_in_executor(None, self._was_checked, ended, report):
+                async for piece in self._checker.astream(report.source, _config(ended.root)):
                     for event in report.add(piece):
                         await self._channel.apublish(event)
             result = self._as_shown(report.close())
         except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
-            await run_in_executor(None, self._partial_answer, ended, None)
-            result = await run_in_executor(None, report.fail, exc, source, self._policy)
+            result = await run_in_executor(None, self._failed_check, ended, report, exc)
         await self._adeliver(ended, result, pending)
 
-    def _partial_answer(self, ended: EndedRun, source: CheckInput | None) -> PartialAnswer | None:
-        """Return the partial answer that became the answer, if any, and drop all others."""
-        texts = list(ended.root.partial_answers.values())
-        answer = next((text for text in reversed(texts) if source and text.is_of(source)), None)
+    def _was_checked(self, ended: EndedRun, report: "_Report") -> bool:
+        """Take the result of the partial answer that became the answer; drop all others."""
+        texts, source = list(ended.root.partial_answers.values()), report.source
+        assert source is not None  # noqa: S101  (it has just been read)
+        answer = next((text for text in reversed(texts) if text.is_of(source)), None)
         for text in texts:
             if text is not answer:
                 text.drop()
-        return answer
+        report.total = answer.result(source) if answer else None
+        return report.total is not None
 
-    def _read(self, ended: EndedRun) -> CheckInput:
+    def _failed_check(
+        self, ended: EndedRun, report: "_Report", error: Exception
+    ) -> GroundednessResult:
+        for text in ended.root.partial_answers.values():
+            text.drop()
+        reason = f"the check failed ({describe_error(error)})"
+        return self._without_check(ended, report.source, reason)
+
+    def _without_check(
+        self, ended: EndedRun, source: CheckInput | None, reason: str
+    ) -> GroundednessResult:
+        logger.warning("run %s is unchecked: %s", ended.root.run_id, reason)
+        return without_check(source or CheckInput(answer=""), reason, self._policy)
+
+    def _input_of(self, ended: EndedRun) -> CheckInput:
         source = ended.root.inputs.read(ended.output, context_extractor=self._extractor)
         if not ended.is_cut:
             return source
@@ -190,12 +334,11 @@ class AnswerChecks:
         return source.model_copy(update={"answer": source.answer[: reader.certain].rstrip()})
 
     def _queue_full(self, ended: EndedRun) -> GroundednessResult:
+        source = None
+        with suppress(Exception):  # an unreadable answer is unchecked too
+            source = self._input_of(ended)
         reason = "too many answers are waiting for their check (see max_pending=)"
-        logger.warning("run %s is unchecked: %s", ended.root.run_id, reason)
-        try:
-            return without_check(self._read(ended), reason, self._policy)
-        except Exception:  # noqa: BLE001  (an unreadable answer is unchecked too)
-            return without_check(CheckInput(answer=""), reason, self._policy)
+        return self._without_check(ended, source, reason)
 
     def _pending(self, ended: EndedRun) -> Pending:
         root = ended.root
@@ -211,7 +354,7 @@ class AnswerChecks:
         try:
             pending.end(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            _log_missing_record(ended, exc)
+            logger.warning(_NO_RECORD, ended.root.run_id, exc)
         event = self._keep(ended, result)
         if self._langsmith is not None:
             self._send_feedback(event.run_id, result)
@@ -223,7 +366,7 @@ class AnswerChecks:
         try:
             await pending.aend(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            _log_missing_record(ended, exc)
+            logger.warning(_NO_RECORD, ended.root.run_id, exc)
         event = self._keep(ended, result)
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, event.run_id, result)
@@ -253,10 +396,6 @@ class AnswerChecks:
             logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
 
 
-def _log_missing_record(ended: EndedRun, error: AuditError) -> None:
-    logger.warning("no audit record of run %s: %s", ended.root.run_id, error)
-
-
 def _record_fields(result: GroundednessResult) -> dict[str, Any]:
     """Return the record fields of an answer that was shown unchanged."""
     return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
@@ -271,11 +410,12 @@ def _config(root: Root) -> RunnableConfig:
     }
 
 
-class _ResultBuilder:
+class _Report:
     """Accumulates the result of one run."""
 
     def __init__(self, run_id: UUID) -> None:
         self.run_id = run_id
+        self.source: CheckInput | None = None
         self.total: GroundednessResult | None = None
 
     def add(self, piece: object) -> Iterator[GroundednessEvent]:
@@ -307,14 +447,6 @@ class _ResultBuilder:
             logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
         return result
 
-    def fail(
-        self, error: Exception, source: CheckInput | None, policy: DecisionPolicy
-    ) -> GroundednessResult:
-        """Return the result of a failed check."""
-        reason = f"the check failed ({describe_error(error)})"
-        logger.warning("run %s is unchecked: %s", self.run_id, reason)
-        return without_check(source or CheckInput(answer=""), reason, policy)
-
 
 def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
     """Return the result for an answer that was not checked."""
@@ -338,7 +470,7 @@ def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> Gr
     return result
 
 
-class WorkQueue:
+class _WorkQueue:
     """A thread pool with an optional limit on unfinished work.
 
     Threads start with the first work. At process exit, queued work is still finished.
