@@ -7,32 +7,535 @@ checks the answer, and reports verdicts one by one.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from functools import partialmethod
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import replace
+from functools import partial, partialmethod
 from inspect import signature
-from typing import Any, Literal, TypeAlias, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
-from langchain_core.runnables import Runnable, run_in_executor
+from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
+from langchain_groundedness._runtime.options import require_bool, require_positive
+from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.base import Handler, collecting
-from langchain_groundedness.callbacks.channel import Listener
-from langchain_groundedness.callbacks.run_tracker import Kind
-from langchain_groundedness.runnable import CheckerOptions
+from langchain_groundedness.callbacks.channel import (
+    Channel,
+    GroundednessEvent,
+    Listener,
+    RecentResults,
+)
+from langchain_groundedness.callbacks.partial_answer import PartialAnswer, checks_sentences
+from langchain_groundedness.callbacks.run_tracker import (
+    CHECK_TAG,
+    EndedRun,
+    FollowUp,
+    Kind,
+    Root,
+    RunTracker,
+    abandoned,
+    running_loop,
+)
+from langchain_groundedness.claims.statements import StatementReader
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.conditions import DecisionContext
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    GroundednessError,
+    describe_error,
+)
+from langchain_groundedness.inputs.formats import CheckInput, InputReader
+from langchain_groundedness.pipeline.check import sentences_of
+from langchain_groundedness.pipeline.recording import (
+    Pending,
+    Recorder,
+    log_of,
+    suggested,
+    unaudited,
+)
+from langchain_groundedness.runnable import (
+    CheckerOptions,
+    GroundednessRunnable,
+    checker_from,
+    show_checker_options,
+)
 from langchain_groundedness.text.sentences import is_loaded, load
-from langchain_groundedness.types import GroundednessResult
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult, GroundednessResultChunk
 
 __all__ = [
     "AsyncGroundednessCallbackHandler",
     "GroundednessCallbackHandler",
     "collect_groundedness",
 ]
+
+logger = logging.getLogger("langchain_groundedness")
+
+_NO_RECORD = "no audit record of run %s: %s"
+
+collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None)
+"""The handler of the current `collect_groundedness` block."""
+
+
+class Handler:
+    """Options, results and events that both handlers share."""
+
+    ignore_custom_event = True
+
+    @show_checker_options
+    def __init__(  # noqa: PLR0913  (each option is given by keyword)
+        self,
+        checker: Runnable[Any, GroundednessResult] | None = None,
+        *,
+        on_verdict: Listener | None = None,
+        on_event: Listener | None = None,
+        background: bool = False,
+        max_workers: int = 4,
+        max_pending: int = 1000,
+        max_runs: int = 1000,
+        max_results: int = 1000,
+        max_events: int = 1000,
+        langsmith_client: Any = None,
+        audit_log: AuditLog | None = None,
+        **options: Unpack[CheckerOptions],
+    ) -> None:
+        """Configure how answers are checked, and who receives verdicts.
+
+        Args:
+            checker: Checks the answers; by default a `GroundednessRunnable` with the options given
+                here.
+            on_verdict: Called with the event of each verdict, as soon as it is final.
+            on_event: Called with every event.
+            background: Whether answers are checked in threads while the chain continues.
+            max_workers: Most threads for background checks, and for sentences of answers that are
+                still being written.
+            max_pending: Most answers waiting for a background check; further answers are
+                `unchecked`.
+            max_runs: Most unfinished root runs to track; the oldest are dropped first.
+            max_results: Most results to keep; the oldest are dropped first.
+            max_events: Most events to keep for late iterators.
+            langsmith_client: LangSmith client that receives the verdict as feedback on the root
+                run.
+            audit_log: Receives a record of each decision; by default the checker's log.
+            **options: Options of `GroundednessRunnable`, such as `model=`, if no checker is given.
+
+        Raises:
+            ConfigurationError: An option has an invalid value, or both a checker and options for
+                one were given.
+        """
+        super().__init__()
+        require_positive(
+            max_workers=max_workers,
+            max_pending=max_pending,
+            max_runs=max_runs,
+            max_results=max_results,
+            max_events=max_events,
+        )
+        require_bool(background=background)
+        for name, listener in (("on_verdict", on_verdict), ("on_event", on_event)):
+            if listener is not None and not callable(listener):
+                kind = type(listener).__name__
+                msg = f"{name} must be a function or coroutine function, got {kind}"
+                raise ConfigurationError(msg)
+        if audit_log is not None and not isinstance(audit_log, AuditLog):
+            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
+            raise ConfigurationError(msg)
+        checker = checker_from(checker, options)
+        self._options: dict[str, Any] = {
+            "checker": checker,
+            "on_verdict": on_verdict,
+            "on_event": on_event,
+            "background": background,
+            "max_workers": max_workers,
+            "max_pending": max_pending,
+            "max_runs": max_runs,
+            "max_results": max_results,
+            "max_events": max_events,
+            "langsmith_client": langsmith_client,
+            "audit_log": audit_log,
+        }
+        log = log_of(checker) if audit_log is None else audit_log
+        self._recorder = Recorder(log, "handler", checker)
+        checker = unaudited(checker)
+        self._policy, self._extractor, reader = DecisionPolicy(), None, InputReader()
+        if isinstance(checker, GroundednessRunnable):
+            self._policy, self._extractor = checker.policy, checker.context_extractor
+            reader = replace(checker.reader, context_extractor=None)
+            if self._extractor is not None:  # it reads the chain's output, which is read here
+                checker = checker.model_copy(update={"context_extractor": None})
+        self._checker = checker
+        self._langsmith = langsmith_client
+        self._results = RecentResults(max_results)
+        self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
+        self._sentences = _WorkQueue(workers=max_workers)
+        self._answers = _WorkQueue(workers=max_workers, most=max_pending) if background else None
+        begin = self._begin if checks_sentences(checker) else None
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=reader)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the options; the copy has no results and tracks no runs yet."""
+        return self._options
+
+    def __setstate__(self, options: dict[str, Any]) -> None:
+        """Begin anew with the pickled options."""
+        Handler.__init__(self, **options)
+
+    def __copy__(self) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Share the handler: copies of a config report to the same one."""
+        return self
+
+    @property
+    def open_runs(self) -> int:
+        """Number of tracked runs whose root has not ended."""
+        return self._tracker.open_runs
+
+    @property
+    def results(self) -> Mapping[UUID, GroundednessResult]:
+        """The results by root run id, oldest first."""
+        return self._results
+
+    def events(self, run_id: UUID | None = None) -> Iterator[GroundednessEvent]:
+        """Iterate over kept and new events; of one run only, if given."""
+        return self._channel.events(run_id)
+
+    def aevents(self, run_id: UUID | None = None) -> AsyncIterator[GroundednessEvent]:
+        """Iterate over kept and new events without blocking the event loop."""
+        return self._channel.aevents(run_id)
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for background checks; return whether all have finished."""
+        if self._answers is None:
+            return True
+        if running_loop() is not None:
+            msg = "flush() would block the running event loop: use `await handler.aflush()`"
+            raise GroundednessError(msg)
+        return self._answers.flush(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
+        """Wait for background checks without blocking the event loop."""
+        if self._answers is None:
+            return True
+        return await run_in_executor(None, self._answers.flush, timeout)
+
+    def close(self) -> None:
+        """End the event iterators, and the threads after their queued work."""
+        self._channel.close()
+        self._sentences.close()
+        if self._answers is not None:
+            self._answers.close()
+
+    def _begin(
+        self, root: Root, shown: CheckInput, loop: asyncio.AbstractEventLoop | None
+    ) -> PartialAnswer:
+        """Start checking a partial answer against what its model was shown."""
+        return PartialAnswer(
+            root.run_id,
+            cast("GroundednessRunnable", self._checker),
+            shown,
+            submit=self._sentences.add,
+            config=_config(root),
+            publish=partial(self._channel.publish, loop=loop),
+        )
+
+    def _follow_up(self, due: FollowUp) -> None:
+        """Process what a callback made due, in a thread."""
+        for text in due.dropped:
+            text.drop()
+        for event in due.events:
+            self._channel.publish(event)
+        if due.ended is None:
+            return
+        if self._answers is None:
+            _detached_context().run(self._check, due.ended)
+        elif not self._answers.add(partial(self._check, due.ended)):
+            self._deliver(due.ended, self._queue_full(due.ended), self._pending(due.ended))
+
+    async def _afollow_up(self, due: FollowUp) -> None:
+        """Process what a callback made due, on an event loop."""
+        for text in due.dropped:
+            await run_in_executor(None, text.drop)
+        for event in due.events:
+            await self._channel.apublish(event)
+        if due.ended is None:
+            return
+        loop = asyncio.get_running_loop()
+        if due.ended.root.loop is not loop:
+            # In a sync chain, LangChain runs each event of an async handler on a new loop.
+            await run_in_executor(None, self._follow_up, FollowUp(ended=due.ended))
+            return
+        ended = replace(due.ended, loop=loop)
+        if self._answers is None:
+            try:
+                await _detached(self._acheck(ended))
+            except asyncio.CancelledError:
+                self._channel.keep(abandoned(ended.root))
+                raise
+        elif not self._answers.add(partial(self._check, ended)):
+            result = await run_in_executor(None, self._queue_full, ended)
+            await _detached(self._adeliver(ended, result, self._pending(ended)))
+
+    def _check(self, ended: EndedRun) -> None:
+        pending, report = self._pending(ended), _Report(ended.root.run_id)
+        try:
+            report.source = self._input_of(ended)
+            if not self._was_checked(ended, report):
+                for piece in self._checker.stream(report.source, _config(ended.root)):
+                    for event in report.add(piece):
+                        self._channel.publish(event, loop=ended.loop)
+            result = self._as_shown(report.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = self._failed_check(ended, report, exc)
+        self._deliver(ended, result, pending)
+
+    async def _acheck(self, ended: EndedRun) -> None:
+        pending, report = self._pending(ended), _Report(ended.root.run_id)
+        try:
+            report.source = self._input_of(ended)
+            if not await run_in_executor(None, self._was_checked, ended, report):
+                async for piece in self._checker.astream(report.source, _config(ended.root)):
+                    for event in report.add(piece):
+                        await self._channel.apublish(event)
+            result = self._as_shown(report.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = await run_in_executor(None, self._failed_check, ended, report, exc)
+        await self._adeliver(ended, result, pending)
+
+    def _was_checked(self, ended: EndedRun, report: "_Report") -> bool:
+        """Take the result of the partial answer that became the answer; drop all others."""
+        texts, source = list(ended.root.partial_answers.values()), report.source
+        assert source is not None  # noqa: S101  (it has just been read)
+        answer = next((text for text in reversed(texts) if text.is_of(source)), None)
+        for text in texts:
+            if text is not answer:
+                text.drop()
+        report.total = answer.result(source) if answer else None
+        return report.total is not None
+
+    def _failed_check(
+        self, ended: EndedRun, report: "_Report", error: Exception
+    ) -> GroundednessResult:
+        for text in ended.root.partial_answers.values():
+            text.drop()
+        reason = f"the check failed ({describe_error(error)})"
+        return self._without_check(ended, report.source, reason)
+
+    def _without_check(
+        self, ended: EndedRun, source: CheckInput | None, reason: str
+    ) -> GroundednessResult:
+        logger.warning("run %s is unchecked: %s", ended.root.run_id, reason)
+        return without_check(source or CheckInput(answer=""), reason, self._policy)
+
+    def _input_of(self, ended: EndedRun) -> CheckInput:
+        source = ended.root.inputs.read(ended.output, context_extractor=self._extractor)
+        if not ended.is_cut:
+            return source
+        reader = StatementReader()
+        reader.feed(source.answer)
+        return source.model_copy(update={"answer": source.answer[: reader.certain].rstrip()})
+
+    def _queue_full(self, ended: EndedRun) -> GroundednessResult:
+        source = None
+        with suppress(Exception):  # an unreadable answer is unchecked too
+            source = self._input_of(ended)
+        reason = "too many answers are waiting for their check (see max_pending=)"
+        return self._without_check(ended, source, reason)
+
+    def _pending(self, ended: EndedRun) -> Pending:
+        root = ended.root
+        return Pending(
+            self._recorder,
+            run_id=root.run_id,
+            parent_run_id=root.above,
+            root_run_id=root.run_id if root.above is None else None,
+            thread_id=root.thread_id,
+        )
+
+    def _deliver(self, ended: EndedRun, result: GroundednessResult, pending: Pending) -> None:
+        try:
+            pending.end(result, **_record_fields(result))
+        except AuditError as exc:  # the chain goes on
+            logger.warning(_NO_RECORD, ended.root.run_id, exc)
+        event = self._keep(ended, result)
+        if self._langsmith is not None:
+            self._send_feedback(event.run_id, result)
+        self._channel.publish(event, loop=ended.loop)
+
+    async def _adeliver(
+        self, ended: EndedRun, result: GroundednessResult, pending: Pending
+    ) -> None:
+        try:
+            await pending.aend(result, **_record_fields(result))
+        except AuditError as exc:  # the chain goes on
+            logger.warning(_NO_RECORD, ended.root.run_id, exc)
+        event = self._keep(ended, result)
+        if self._langsmith is not None:
+            await run_in_executor(None, self._send_feedback, event.run_id, result)
+        await self._channel.apublish(event)
+
+    def _as_shown(self, result: GroundednessResult) -> GroundednessResult:
+        """Decide on the unedited answer: corrections are only suggested."""
+        checker = self._checker
+        if not result.edits or not isinstance(checker, GroundednessRunnable):
+            return result
+        return checker.check.judged(result, ())
+
+    def _keep(self, ended: EndedRun, result: GroundednessResult) -> GroundednessEvent:
+        self._results.add(ended.root.run_id, result)
+        return GroundednessEvent(kind="result", run_id=ended.root.run_id, result=result)
+
+    def _send_feedback(self, run_id: UUID, result: GroundednessResult) -> None:
+        try:
+            self._langsmith.create_feedback(
+                run_id,
+                key="groundedness",
+                score=result.trust_score,
+                value=result.verdict,
+                comment="; ".join(result.decision.reasons),
+            )
+        except Exception as exc:  # noqa: BLE001  (a LangSmith failure never breaks the chain)
+            logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
+
+
+def _record_fields(result: GroundednessResult) -> dict[str, Any]:
+    """Return the record fields of an answer that was shown unchanged."""
+    return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
+
+
+def _config(root: Root) -> RunnableConfig:
+    return {
+        "callbacks": [],
+        "run_name": "groundedness_check",
+        "tags": [CHECK_TAG],
+        "metadata": {"checked_run_id": str(root.run_id)},
+    }
+
+
+class _Report:
+    """Accumulates the result of one run."""
+
+    def __init__(self, run_id: UUID) -> None:
+        self.run_id = run_id
+        self.source: CheckInput | None = None
+        self.total: GroundednessResult | None = None
+
+    def add(self, piece: object) -> Iterator[GroundednessEvent]:
+        """Add a piece from the checker; yield events for its verdicts."""
+        if not isinstance(piece, GroundednessResult):
+            msg = f"the checker must return a GroundednessResult, got {type(piece).__name__}"
+            raise TypeError(msg)
+        total = self.total
+        if isinstance(total, GroundednessResultChunk) and isinstance(
+            piece, GroundednessResultChunk
+        ):
+            self.total = total + piece
+        else:
+            self.total = piece
+        for verdict in piece.claims:
+            yield GroundednessEvent(kind="verdict", run_id=self.run_id, verdict=verdict)
+
+    def close(self) -> GroundednessResult:
+        """Return the final result; log unchecked claims."""
+        if self.total is None:
+            msg = "the checker must return a GroundednessResult, got no output"
+            raise ValueError(msg)
+        fields = {name: getattr(self.total, name) for name in GroundednessResult.model_fields}
+        result = GroundednessResult.model_construct(**fields)
+        unchecked = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
+        if unchecked:
+            reasons = "; ".join(sorted({verdict.reason or "" for verdict in unchecked}))
+            details = (len(unchecked), len(result.claims), self.run_id, reasons)
+            logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
+        return result
+
+
+def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
+    """Return the result for an answer that was not checked."""
+    claims = sentences_of(source.answer) if source.answer.strip() else []
+    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
+    given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
+    result = GroundednessResult(
+        question=source.question,
+        answer=source.answer,
+        original_answer=source.answer,
+        documents=source.documents,
+        evidence_source=source.evidence_source if source.documents else None,
+        claims=verdicts,
+        trust_score=None,
+        verdict="unchecked",
+        is_trusted=False,
+        decision=policy.judge(given),
+        **source.labels,
+    )
+    count(result)
+    return result
+
+
+class _WorkQueue:
+    """A thread pool with an optional limit on unfinished work.
+
+    Threads start with the first work. At process exit, queued work is still finished.
+    """
+
+    def __init__(self, *, workers: int, most: int | None = None) -> None:
+        """Start without work or threads."""
+        self._workers = workers
+        self._most = most
+        self._unfinished: set[Future[Any]] = set()
+        self._lock = threading.RLock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def add(self, work: Callable[[], Any]) -> bool:
+        """Queue work, detached from the caller's chain; return whether there was room."""
+        with self._lock:
+            if self._most is not None and len(self._unfinished) >= self._most:
+                return False
+            if self._pool is None:
+                name = "groundedness"
+                self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=name)
+            future = self._pool.submit(_detached_context().run, work)
+            self._unfinished.add(future)
+        future.add_done_callback(self._unfinished.discard)
+        return True
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for the queued work; return whether all of it finished."""
+        with self._lock:
+            unfinished = list(self._unfinished)
+        return not wait(unfinished, timeout).not_done
+
+    def close(self) -> None:
+        """Let the threads end after the queued work."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+
+async def _detached(work: Coroutine[Any, Any, None]) -> None:
+    await asyncio.create_task(work, context=_detached_context())
+
+
+def _detached_context() -> Context:
+    """Copy the context without the variables that attach new runs to the watched chain."""
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    context.run(collecting.set, None)
+    return context
+
 
 _Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
 
