@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import Context, ContextVar, copy_context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial, partialmethod
 from inspect import signature
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
@@ -167,18 +167,19 @@ class Handler:
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
         checker = unaudited(checker)
-        self._policy, self._extractor, reader = DecisionPolicy(), None, InputReader()
-        if isinstance(checker, GroundednessRunnable):
-            self._policy, self._extractor = checker.policy, checker.context_extractor
-            reader = replace(checker.reader, context_extractor=None)
-            if self._extractor is not None:  # it reads the chain's output, which is read here
-                checker = checker.model_copy(update={"context_extractor": None})
+        ours = checker if isinstance(checker, GroundednessRunnable) else None
+        self._policy = ours.policy if ours else DecisionPolicy()
+        self._extractor = ours.context_extractor if ours else None
+        reader = replace(ours.reader, context_extractor=None) if ours else InputReader()
+        if ours and self._extractor:  # it reads the chain's output, which is read here
+            checker = ours.model_copy(update={"context_extractor": None})
         self._checker = checker
         self._langsmith = langsmith_client
         self._results = RecentResults(max_results)
         self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
         self._sentences = _WorkQueue(workers=max_workers)
-        self._answers = _WorkQueue(workers=max_workers, most=max_pending) if background else None
+        self._answers = _WorkQueue(workers=max_workers, most=max_pending)
+        self._background = background
         begin = self._begin if checks_sentences(checker) else None
         self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=reader)
 
@@ -218,25 +219,20 @@ class Handler:
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait for background checks; return whether all have finished."""
-        if self._answers is None:
-            return True
-        if running_loop() is not None:
+        if self._background and running_loop() is not None:
             msg = "flush() would block the running event loop: use `await handler.aflush()`"
             raise GroundednessError(msg)
         return self._answers.flush(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
         """Wait for background checks without blocking the event loop."""
-        if self._answers is None:
-            return True
         return await run_in_executor(None, self._answers.flush, timeout)
 
     def close(self) -> None:
         """End the event iterators, and the threads after their queued work."""
         self._channel.close()
         self._sentences.close()
-        if self._answers is not None:
-            self._answers.close()
+        self._answers.close()
 
     def _begin(
         self, root: Root, shown: CheckInput, loop: asyncio.AbstractEventLoop | None
@@ -259,10 +255,11 @@ class Handler:
             self._channel.publish(event)
         if due.ended is None:
             return
-        if self._answers is None:
+        if not self._background:
             _detached_context().run(self._check, due.ended)
         elif not self._answers.add(partial(self._check, due.ended)):
-            self._deliver(due.ended, self._queue_full(due.ended), self._pending(due.ended))
+            check = self._begin_check(due.ended)
+            self._deliver(check, self._queue_full(check))
 
     async def _afollow_up(self, due: FollowUp) -> None:
         """Process what a callback made due, on an event loop."""
@@ -278,110 +275,97 @@ class Handler:
             await run_in_executor(None, self._follow_up, FollowUp(ended=due.ended))
             return
         ended = replace(due.ended, loop=loop)
-        if self._answers is None:
+        if not self._background:
             try:
                 await _detached(self._acheck(ended))
             except asyncio.CancelledError:
                 self._channel.keep(abandoned(ended.root))
                 raise
         elif not self._answers.add(partial(self._check, ended)):
-            result = await run_in_executor(None, self._queue_full, ended)
-            await _detached(self._adeliver(ended, result, self._pending(ended)))
+            check = self._begin_check(ended)
+            result = await run_in_executor(None, self._queue_full, check)
+            await _detached(self._adeliver(check, result))
 
-    def _check(self, ended: EndedRun) -> None:
-        pending, report = self._pending(ended), _Report(ended.root.run_id)
-        try:
-            report.source = self._input_of(ended)
-            if not self._was_checked(ended, report):
-                for piece in self._checker.stream(report.source, _config(ended.root)):
-                    for event in report.add(piece):
-                        self._channel.publish(event, loop=ended.loop)
-            result = self._as_shown(report.close())
-        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
-            result = self._failed_check(ended, report, exc)
-        self._deliver(ended, result, pending)
-
-    async def _acheck(self, ended: EndedRun) -> None:
-        pending, report = self._pending(ended), _Report(ended.root.run_id)
-        try:
-            report.source = self._input_of(ended)
-            if not await run_in_executor(None, self._was_checked, ended, report):
-                async for piece in self._checker.astream(report.source, _config(ended.root)):
-                    for event in report.add(piece):
-                        await self._channel.apublish(event)
-            result = self._as_shown(report.close())
-        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
-            result = await run_in_executor(None, self._failed_check, ended, report, exc)
-        await self._adeliver(ended, result, pending)
-
-    def _was_checked(self, ended: EndedRun, report: "_Report") -> bool:
-        """Take the result of the partial answer that became the answer; drop all others."""
-        texts, source = list(ended.root.partial_answers.values()), report.source
-        assert source is not None  # noqa: S101  (it has just been read)
-        answer = next((text for text in reversed(texts) if text.is_of(source)), None)
-        for text in texts:
-            if text is not answer:
-                text.drop()
-        report.total = answer.result(source) if answer else None
-        return report.total is not None
-
-    def _failed_check(
-        self, ended: EndedRun, report: "_Report", error: Exception
-    ) -> GroundednessResult:
-        for text in ended.root.partial_answers.values():
-            text.drop()
-        reason = f"the check failed ({describe_error(error)})"
-        return self._without_check(ended, report.source, reason)
-
-    def _without_check(
-        self, ended: EndedRun, source: CheckInput | None, reason: str
-    ) -> GroundednessResult:
-        logger.warning("run %s is unchecked: %s", ended.root.run_id, reason)
-        return without_check(source or CheckInput(answer=""), reason, self._policy)
-
-    def _input_of(self, ended: EndedRun) -> CheckInput:
-        source = ended.root.inputs.read(ended.output, context_extractor=self._extractor)
-        if not ended.is_cut:
-            return source
-        reader = StatementReader()
-        reader.feed(source.answer)
-        return source.model_copy(update={"answer": source.answer[: reader.certain].rstrip()})
-
-    def _queue_full(self, ended: EndedRun) -> GroundednessResult:
-        source = None
-        with suppress(Exception):  # an unreadable answer is unchecked too
-            source = self._input_of(ended)
-        reason = "too many answers are waiting for their check (see max_pending=)"
-        return self._without_check(ended, source, reason)
-
-    def _pending(self, ended: EndedRun) -> Pending:
+    def _begin_check(self, ended: EndedRun) -> "_RunCheck":
         root = ended.root
-        return Pending(
+        pending = Pending(
             self._recorder,
             run_id=root.run_id,
             parent_run_id=root.above,
             root_run_id=root.run_id if root.above is None else None,
             thread_id=root.thread_id,
         )
+        return _RunCheck(ended, root, pending)
 
-    def _deliver(self, ended: EndedRun, result: GroundednessResult, pending: Pending) -> None:
+    def _check(self, ended: EndedRun) -> None:
+        check = self._begin_check(ended)
         try:
-            pending.end(result, **_record_fields(result))
+            source = self._input_of(check)
+            if not check.was_made(source):
+                for piece in self._checker.stream(source, _config(check.root)):
+                    for event in check.add(piece):
+                        self._channel.publish(event, loop=check.ended.loop)
+            result = self._as_shown(check.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = self._failed_check(check, exc)
+        self._deliver(check, result)
+
+    async def _acheck(self, ended: EndedRun) -> None:
+        check = self._begin_check(ended)
+        try:
+            source = self._input_of(check)
+            if not await run_in_executor(None, check.was_made, source):
+                async for piece in self._checker.astream(source, _config(check.root)):
+                    for event in check.add(piece):
+                        await self._channel.apublish(event)
+            result = self._as_shown(check.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = await run_in_executor(None, self._failed_check, check, exc)
+        await self._adeliver(check, result)
+
+    def _failed_check(self, check: "_RunCheck", error: Exception) -> GroundednessResult:
+        for text in check.root.partial_answers.values():
+            text.drop()
+        return self._unchecked(check, f"the check failed ({describe_error(error)})")
+
+    def _queue_full(self, check: "_RunCheck") -> GroundednessResult:
+        with suppress(Exception):  # an unreadable answer is unchecked too
+            self._input_of(check)
+        return self._unchecked(
+            check, "too many answers are waiting for their check (see max_pending=)"
+        )
+
+    def _unchecked(self, check: "_RunCheck", reason: str) -> GroundednessResult:
+        logger.warning("run %s is unchecked: %s", check.root.run_id, reason)
+        return without_check(check.source, reason, self._policy)
+
+    def _input_of(self, check: "_RunCheck") -> CheckInput:
+        ended = check.ended
+        source = check.root.inputs.read(ended.output, context_extractor=self._extractor)
+        if ended.is_cut:
+            reader = StatementReader()
+            reader.feed(source.answer)
+            answer = source.answer[: reader.certain].rstrip()
+            source = source.model_copy(update={"answer": answer})
+        check.source = source
+        return source
+
+    def _deliver(self, check: "_RunCheck", result: GroundednessResult) -> None:
+        try:
+            check.pending.end(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            logger.warning(_NO_RECORD, ended.root.run_id, exc)
-        event = self._keep(ended, result)
+            logger.warning(_NO_RECORD, check.root.run_id, exc)
+        event = self._keep(check, result)
         if self._langsmith is not None:
             self._send_feedback(event.run_id, result)
-        self._channel.publish(event, loop=ended.loop)
+        self._channel.publish(event, loop=check.ended.loop)
 
-    async def _adeliver(
-        self, ended: EndedRun, result: GroundednessResult, pending: Pending
-    ) -> None:
+    async def _adeliver(self, check: "_RunCheck", result: GroundednessResult) -> None:
         try:
-            await pending.aend(result, **_record_fields(result))
+            await check.pending.aend(result, **_record_fields(result))
         except AuditError as exc:  # the chain goes on
-            logger.warning(_NO_RECORD, ended.root.run_id, exc)
-        event = self._keep(ended, result)
+            logger.warning(_NO_RECORD, check.root.run_id, exc)
+        event = self._keep(check, result)
         if self._langsmith is not None:
             await run_in_executor(None, self._send_feedback, event.run_id, result)
         await self._channel.apublish(event)
@@ -393,9 +377,9 @@ class Handler:
             return result
         return checker.check.judged(result, ())
 
-    def _keep(self, ended: EndedRun, result: GroundednessResult) -> GroundednessEvent:
-        self._results.add(ended.root.run_id, result)
-        return GroundednessEvent(kind="result", run_id=ended.root.run_id, result=result)
+    def _keep(self, check: "_RunCheck", result: GroundednessResult) -> GroundednessEvent:
+        self._results.add(check.root.run_id, result)
+        return GroundednessEvent(kind="result", run_id=check.root.run_id, result=result)
 
     def _send_feedback(self, run_id: UUID, result: GroundednessResult) -> None:
         try:
@@ -424,28 +408,39 @@ def _config(root: Root) -> RunnableConfig:
     }
 
 
-class _Report:
-    """Accumulates the result of one run."""
+@dataclass
+class _RunCheck:
+    """The check of one ended run, and the result so far."""
 
-    def __init__(self, run_id: UUID) -> None:
-        self.run_id = run_id
-        self.source: CheckInput | None = None
-        self.total: GroundednessResult | None = None
+    ended: EndedRun
+    root: Root
+    pending: Pending
+    source: CheckInput = field(default_factory=partial(CheckInput, answer=""))
+    total: GroundednessResult | None = None
+
+    def was_made(self, source: CheckInput) -> bool:
+        """Take the result of the partial answer that became the answer; drop all others."""
+        texts = list(self.root.partial_answers.values())
+        answer = next((text for text in reversed(texts) if text.is_of(source)), None)
+        for text in texts:
+            if text is not answer:
+                text.drop()
+        self.total = answer.result(source) if answer else None
+        return self.total is not None
 
     def add(self, piece: object) -> Iterator[GroundednessEvent]:
         """Add a piece from the checker; yield events for its verdicts."""
         if not isinstance(piece, GroundednessResult):
             msg = f"the checker must return a GroundednessResult, got {type(piece).__name__}"
             raise TypeError(msg)
-        total = self.total
-        if isinstance(total, GroundednessResultChunk) and isinstance(
-            piece, GroundednessResultChunk
+        if isinstance(piece, GroundednessResultChunk) and isinstance(
+            self.total, GroundednessResultChunk
         ):
-            self.total = total + piece
+            self.total += piece
         else:
             self.total = piece
         for verdict in piece.claims:
-            yield GroundednessEvent(kind="verdict", run_id=self.run_id, verdict=verdict)
+            yield GroundednessEvent(kind="verdict", run_id=self.root.run_id, verdict=verdict)
 
     def close(self) -> GroundednessResult:
         """Return the final result; log unchecked claims."""
@@ -454,10 +449,10 @@ class _Report:
             raise ValueError(msg)
         fields = {name: getattr(self.total, name) for name in GroundednessResult.model_fields}
         result = GroundednessResult.model_construct(**fields)
-        unchecked = [verdict for verdict in result.claims if verdict.verdict == "unchecked"]
-        if unchecked:
-            reasons = "; ".join(sorted({verdict.reason or "" for verdict in unchecked}))
-            details = (len(unchecked), len(result.claims), self.run_id, reasons)
+        reasons = [each.reason or "" for each in result.claims if each.verdict == "unchecked"]
+        if reasons:
+            found = "; ".join(sorted(set(reasons)))
+            details = (len(reasons), len(result.claims), self.root.run_id, found)
             logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
         return result
 

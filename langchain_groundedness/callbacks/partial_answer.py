@@ -8,6 +8,7 @@ published verdicts are retracted.
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
 from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
@@ -77,12 +78,9 @@ class PartialAnswer:
 
     def is_of(self, source: CheckInput) -> bool:
         """Return whether this text became the answer, with the same question and evidence."""
-        known = self._context
-        return (source.question, source.answer, source.documents) == (
-            known.question,
-            "".join(self._texts),
-            known.documents,
-        )
+        known, text = self._context, "".join(self._texts)
+        same = source.question == known.question and source.documents == known.documents
+        return same and source.answer == text
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for running checks, and return the result."""
@@ -106,7 +104,7 @@ class PartialAnswer:
                 self._dropped = True
                 self._live.jobs.clear()
             for verdict in self._published.values():
-                self._publish(self._event("retracted", verdict))
+                self._report("retracted", verdict)
         self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
 
     def _start(self) -> None:
@@ -142,12 +140,10 @@ class PartialAnswer:
             for chunk in chunks:
                 for verdict in chunk.claims:
                     self._published[verdict.claim.id] = verdict
-                    self._publish(self._event("verdict", verdict))
+                    self._report("verdict", verdict)
 
-    def _event(self, kind: str, verdict: ClaimVerdict) -> GroundednessEvent:
-        return GroundednessEvent.model_validate(
-            {"kind": kind, "run_id": self._run_id, "verdict": verdict}
-        )
+    def _report(self, kind: Literal["verdict", "retracted"], verdict: ClaimVerdict) -> None:
+        self._publish(GroundednessEvent(kind=kind, run_id=self._run_id, verdict=verdict))
 
 
 def _traced(

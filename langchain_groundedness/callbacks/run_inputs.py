@@ -7,6 +7,7 @@ named by its path: the ids of the runs around it, the root first, and its own.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -87,7 +88,7 @@ class RunInputs:
         self._calls: set[str] = set()
         self._labels: dict[Any, Any] = {}
         self._root: UUID | None = None
-        self._time = 0
+        self._times = count()
         self._inputs: dict[UUID, Any] = {}
         self._prompts: dict[UUID, Any] = {}
         self._models: dict[UUID, _WriterRun] = {}
@@ -106,7 +107,7 @@ class RunInputs:
 
     def begin_model(self, path: Path, shown: object) -> None:
         """Remember what a model that may answer was shown, and when."""
-        self._models[path[-1]] = _WriterRun(path=path, time=self._now(), shown=shown)
+        self._models[path[-1]] = _WriterRun(path=path, time=next(self._times), shown=shown)
 
     def begin_generating(self, path: Path) -> None:
         """Note that a model writes inside the tools of a path."""
@@ -124,7 +125,7 @@ class RunInputs:
             self._writers[text] = self._last = model
             self._around_writers |= set(path)
         elif text and text not in self._writers:
-            self._writers[text] = _WriterRun(path=path, time=self._now())
+            self._writers[text] = _WriterRun(path=path, time=next(self._times))
             self._around_writers |= set(path)
         if run_id != self._root and run_id not in self._around_writers:
             self._inputs.pop(run_id, None)
@@ -139,8 +140,8 @@ class RunInputs:
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
         if not self.question:
-            is_question = isinstance(inputs, str)
-            read = inputs if is_question else _read_inputs(self._reader, inputs).question
+            text = inputs if isinstance(inputs, str) else None
+            read = text or _read_inputs(self._reader, inputs).question
             self.question = read or None
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
@@ -151,7 +152,9 @@ class RunInputs:
     def take_retrieved(self, documents: Sequence[Document], path: Path, tool: UUID | None) -> None:
         """Add the documents of an outermost retriever."""
         self._found.append(
-            _FoundDocuments(path=path, time=self._now(), documents=tuple(documents), tool=tool)
+            _FoundDocuments(
+                path=path, time=next(self._times), documents=tuple(documents), tool=tool
+            )
         )
 
     def take_tool_output(
@@ -170,7 +173,7 @@ class RunInputs:
         is_text = not any(tool_documents([generated(message)]))
         found = _FoundDocuments(
             path=path,
-            time=self._now(),
+            time=next(self._times),
             documents=documents,
             tool=tool,
             call_id=message.tool_call_id,
@@ -239,13 +242,8 @@ class RunInputs:
             return _distinct((*_traced(prompt, self._known(writer)), *read)), "prompt"
         loose = [d for each in found if each.tool is None for d in each.documents]
         seen, _ = _standing_in(writer.text if writer else "", loose)
-        dropped = {id(document) for document in loose} - {id(document) for document in seen}
-        documents = [
-            document
-            for each in found
-            for document in each.documents
-            if not seen or id(document) not in dropped
-        ]
+        unseen = {id(d) for d in loose} - {id(d) for d in seen} if seen else set()
+        documents = [d for each in found for d in each.documents if id(d) not in unseen]
         earlier = self._unseen(messages, output)
         source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
         if documents or earlier:
@@ -262,7 +260,9 @@ class RunInputs:
     def _prompt_documents(self, writer: _WriterRun | None) -> tuple[Document, ...]:
         """Return the documents in the inputs of the nearest run that was given any."""
         for run_id in reversed(writer.path if writer else ()):
-            given = (self._prompts.get(run_id), self._own_inputs(run_id))
+            # The inputs of the root may be anything.
+            own = None if run_id == self._root else self._inputs.get(run_id)
+            given = (self._prompts.get(run_id), own)
             for documents in map(self._reader.documents_in, given):
                 if documents:
                     return documents
@@ -274,10 +274,6 @@ class RunInputs:
         whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
         known = [d for each in self._before(writer) for d in each.documents]
         return [*known, *(d for d in whole if not _is_plain(d))]
-
-    def _own_inputs(self, run_id: UUID) -> Any:
-        """Return the inputs of an inner run; those of the root may be anything."""
-        return None if run_id == self._root else self._inputs.get(run_id)
 
     def _unseen(self, messages: Sequence[BaseMessage], output: object) -> Sequence[Document]:
         """Return tool results from before this run: of earlier turns, or before an interrupt."""
@@ -295,10 +291,6 @@ class RunInputs:
             return self._reader({"messages": rest, "structured_response": structured}).documents
         except InputFormatError:
             return ()
-
-    def _now(self) -> int:
-        self._time += 1
-        return self._time
 
 
 def answer_of(response: LLMResult) -> str | None:

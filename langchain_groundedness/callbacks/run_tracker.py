@@ -1,5 +1,6 @@
 """Tracks the runs of any number of chains, and returns the follow-up work of each callback.
 
+Its own module because it holds what all runs share, with its locks, and checks nothing itself.
 Handlers are shared by all threads and event loops, so state is keyed by run id and protected by
 locks: one for all runs, held briefly, and one for the inputs of each root. The locks are re-entrant
 because garbage collection of an abandoned stream can end its run in any thread at any point.

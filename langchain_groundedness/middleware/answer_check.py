@@ -879,20 +879,18 @@ async def _acheck(
     return reduce(add, [chunk async for chunk in checker.astream(source, _config())])
 
 
-def _plain_check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:
+# A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
+# Its decorator's types are those of the caller's event loop, which is not known here.
+
+
+@task(name="check_groundedness")  # type: ignore[arg-type]  # see above
+def _check_task(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> Any:
     return plain_result(_check(checker, source))
 
 
-async def _plain_acheck(
-    checker: Runnable[Any, GroundednessResult], source: CheckInput
-) -> dict[str, Any]:
+@task(name="check_groundedness")  # type: ignore[arg-type]  # see above
+async def _acheck_task(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> Any:
     return plain_result(await _acheck(checker, source))
-
-
-# A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
-# Its decorator's types are those of the caller's event loop, which is not known here.
-_check_task: Any = task(name="check_groundedness")(_plain_check)  # type: ignore[arg-type]  # see above
-_acheck_task: Any = task(name="check_groundedness")(_plain_acheck)  # type: ignore[arg-type]  # see above
 
 
 def _config() -> RunnableConfig:

@@ -1,5 +1,6 @@
 """Reads the last turn from an agent's state, and writes the result of its check.
 
+It also keeps the tool results of the conversation there, since messages are trimmed and summarised.
 Pure. It writes plain data, which any checkpointer can store.
 """
 
