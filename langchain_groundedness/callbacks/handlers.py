@@ -239,9 +239,9 @@ class Handler:
     ) -> PartialAnswer:
         """Start checking a partial answer against what its model was shown."""
         return PartialAnswer(
-            root.run_id,
-            cast("GroundednessRunnable", self._checker),
-            shown,
+            run_id=root.run_id,
+            checker=cast("GroundednessRunnable", self._checker),
+            shown=shown,
             submit=self._sentences.add,
             config=_config(root),
             publish=partial(self._channel.publish, loop=loop),

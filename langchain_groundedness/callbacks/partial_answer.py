@@ -7,6 +7,7 @@ published verdicts are retracted.
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 from uuid import UUID
@@ -32,27 +33,24 @@ def checks_sentences(checker: object) -> bool:
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
+@dataclass(eq=False, kw_only=True)
 class PartialAnswer:
     """A text that is being written, and its published verdicts."""
 
-    def __init__(  # noqa: PLR0913  (most by keyword)
-        self,
-        run_id: UUID,
-        checker: GroundednessRunnable,
-        shown: CheckInput,
-        *,
-        submit: Callable[[Callable[[], None]], object],
-        config: RunnableConfig,
-        publish: Callable[[GroundednessEvent], None],
-    ) -> None:
+    run_id: UUID
+    checker: GroundednessRunnable
+    shown: CheckInput
+    """Question and documents that its model was shown."""
+    submit: Callable[[Callable[[], None]], object]
+    config: RunnableConfig
+    publish: Callable[[GroundednessEvent], None]
+
+    def __post_init__(self) -> None:
         """Start with an empty text."""
-        self._run_id = run_id
-        self._context = shown
-        self._live = checker.live(question=shown.question, documents=list(shown.documents))
-        self._submit = submit
-        self._run, config = _traced(config, self._context)
+        shown = self.shown
+        self._live = self.checker.live(question=shown.question, documents=list(shown.documents))
+        self._run, config = _traced(self.config, shown)
         self._config, self._counter = counted(config)
-        self._publish = publish
         self._texts: list[str] = []
         self._published: dict[str, ClaimVerdict] = {}
         self._running = 0
@@ -78,7 +76,7 @@ class PartialAnswer:
 
     def is_of(self, source: CheckInput) -> bool:
         """Return whether this text became the answer, with the same question and evidence."""
-        known, text = self._context, "".join(self._texts)
+        known, text = self.shown, "".join(self._texts)
         same = source.question == known.question and source.documents == known.documents
         return same and source.answer == text
 
@@ -110,7 +108,7 @@ class PartialAnswer:
     def _start(self) -> None:
         while self._live.jobs:
             self._running += 1
-            self._submit(partial(self._work, self._live.jobs.popleft()))
+            self.submit(partial(self._work, self._live.jobs.popleft()))
 
     def _work(self, job: Job) -> None:
         try:
@@ -143,7 +141,7 @@ class PartialAnswer:
                     self._report("verdict", verdict)
 
     def _report(self, kind: Literal["verdict", "retracted"], verdict: ClaimVerdict) -> None:
-        self._publish(GroundednessEvent(kind=kind, run_id=self._run_id, verdict=verdict))
+        self.publish(GroundednessEvent(kind=kind, run_id=self.run_id, verdict=verdict))
 
 
 def _traced(

@@ -233,7 +233,9 @@ class RunInputs:
         found = [
             each
             for each in self._before(writer)
-            if answering is None or each.call_id != answering or _retrieved(each)
+            if answering is None
+            or each.call_id != answering
+            or any("tool_call_id" not in document.metadata for document in each.documents)
         ]
         if prompt := self._prompt_documents(writer):
             read_by = writer.messages if writer else ()
@@ -296,10 +298,8 @@ class RunInputs:
 def answer_of(response: LLMResult) -> str | None:
     """Read the answer of a model response; `None` if it calls tools."""
     generation = next((each for choices in response.generations for each in choices), None)
-    if isinstance(generation, ChatGeneration):
-        message = generation.message
-        return None if getattr(message, "tool_calls", None) else str(message.text)
-    return None if generation is None else str(generation.text)
+    said = generation.message if isinstance(generation, ChatGeneration) else generation
+    return None if said is None or getattr(said, "tool_calls", None) else str(said.text)
 
 
 def _text_of(output: object) -> str | None:
@@ -359,10 +359,6 @@ def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
     """Return the call whose result is the answer, and thus no evidence for it."""
     last = messages[-1] if messages else None
     return last.tool_call_id if isinstance(last, ToolMessage) else None
-
-
-def _retrieved(found: _FoundDocuments) -> bool:
-    return not all("tool_call_id" in document.metadata for document in found.documents)
 
 
 def _is_plain(document: Document) -> bool:

@@ -76,7 +76,6 @@ from langchain_groundedness.middleware.state import (
     state_value,
     turn_record,
     unchecked_result,
-    with_kept_evidence,
 )
 from langchain_groundedness.pipeline.check import NO_DOCUMENTS
 from langchain_groundedness.pipeline.recording import (
@@ -543,8 +542,7 @@ class AnswerCheck:
         reader = self._reader
         if reader.context_extractor is not None:
             return replace(reader, context_extractor=None)(reader.context_extractor(state))
-        source = read_answer(state, replace(reader, evidence="turn"))
-        source = with_kept_evidence(source, state, reader)
+        source = read_answer(state, reader)
         structured = state_value(state, "structured_response")
         if structured is None or self._answer_key(state) is not None:
             return source

@@ -6,7 +6,7 @@ Pure. It writes plain data, which any checkpointer can store.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -19,6 +19,7 @@ from langchain_groundedness.inputs.formats import (
     LABELS,
     CheckInput,
     InputReader,
+    generated,
     is_question,
     tool_documents,
     turns_of,
@@ -45,7 +46,6 @@ __all__ = [
     "state_value",
     "turn_record",
     "unchecked_result",
-    "with_kept_evidence",
 ]
 
 STATE_KEY = "groundedness"
@@ -75,11 +75,9 @@ class Turn:
     @property
     def handed_over(self) -> bool:
         """Whether a tool's own result, with no documents beside it, is the answer."""
-        return (
-            isinstance(self.final, ToolMessage)
-            and self.structured is None
-            and not _holds_documents(self.final.artifact)
-        )
+        if not isinstance(self.final, ToolMessage) or self.structured is not None:
+            return False
+        return not any(tool_documents([generated(self.final)]))
 
     @property
     def own_messages(self) -> tuple[BaseMessage, ...]:
@@ -103,15 +101,6 @@ def read_turn(state: Any) -> Turn:
         retries=int(record.get("retries", 0)),
         drafts=tuple(draft for draft in record.get("drafts", ()) if draft in present),
     )
-
-
-def read_answer(state: Any, reader: InputReader) -> CheckInput:
-    """Read the input of the check from an agent's state."""
-    # Other keys belong to the application and are evidence only if an option says so.
-    named = (reader.answer_key, reader.documents_key, reader.question_key)
-    keys = (*filter(None, named), "structured_response")
-    known = {key: state_value(state, key) for key in keys}
-    return reader({**known, "messages": list(state_value(state, "messages") or ())})
 
 
 def message_to_model(text: str, **fields: Any) -> HumanMessage:
@@ -147,14 +136,6 @@ def _final(
     calls = (m for m in reversed(messages) if isinstance(m, AIMessage))
     asked = (m for m in calls if last.tool_call_id in (call["id"] for call in m.tool_calls))
     return last, next(asked, None)
-
-
-def _holds_documents(artifact: Any) -> bool:
-    listed = artifact if isinstance(artifact, list | tuple) else [artifact]
-    return any(
-        isinstance(item, Document) or (isinstance(item, Mapping) and "page_content" in item)
-        for item in listed
-    )
 
 
 Outcome: TypeAlias = Literal[
@@ -273,8 +254,14 @@ def kept_evidence(state: Any, reader: InputReader) -> dict[str, Any]:
     }
 
 
-def with_kept_evidence(source: CheckInput, state: Any, reader: InputReader) -> CheckInput:
-    """Add kept tool results to those in the messages of the last turn."""
+def read_answer(state: Any, reader: InputReader) -> CheckInput:
+    """Read the input of the check, with kept tool results beside those of the last turn."""
+    # Other keys belong to the application and are evidence only if an option says so.
+    named = (reader.answer_key, reader.documents_key, reader.question_key)
+    keys = (*filter(None, named), "structured_response")
+    known = {key: state_value(state, key) for key in keys}
+    known["messages"] = list(state_value(state, "messages") or ())
+    source = replace(reader, evidence="turn")(known)
     if source.documents and source.evidence_source == "returned":
         return source
     messages = messages_of(state)
