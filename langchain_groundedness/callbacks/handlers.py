@@ -134,15 +134,17 @@ class Handler:
                 one were given.
         """
         super().__init__()
-        require_positive(
-            max_workers=max_workers,
-            max_pending=max_pending,
-            max_runs=max_runs,
-            max_results=max_results,
-            max_events=max_events,
-        )
+        limits = {
+            "max_workers": max_workers,
+            "max_pending": max_pending,
+            "max_runs": max_runs,
+            "max_results": max_results,
+            "max_events": max_events,
+        }
+        require_positive(**limits)
         require_bool(background=background)
-        for name, listener in (("on_verdict", on_verdict), ("on_event", on_event)):
+        listeners = {"on_verdict": on_verdict, "on_event": on_event}
+        for name, listener in listeners.items():
             if listener is not None and not callable(listener):
                 kind = type(listener).__name__
                 msg = f"{name} must be a function or coroutine function, got {kind}"
@@ -153,16 +155,11 @@ class Handler:
         checker = checker_from(checker, options)
         self._options: dict[str, Any] = {
             "checker": checker,
-            "on_verdict": on_verdict,
-            "on_event": on_event,
             "background": background,
-            "max_workers": max_workers,
-            "max_pending": max_pending,
-            "max_runs": max_runs,
-            "max_results": max_results,
-            "max_events": max_events,
             "langsmith_client": langsmith_client,
             "audit_log": audit_log,
+            **listeners,
+            **limits,
         }
         log = log_of(checker) if audit_log is None else audit_log
         self._recorder = Recorder(log, "handler", checker)
@@ -176,7 +173,7 @@ class Handler:
         self._checker = checker
         self._langsmith = langsmith_client
         self._results = RecentResults(max_results)
-        self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
+        self._channel = Channel(**listeners, max_events=max_events)
         self._sentences = _WorkQueue(workers=max_workers)
         self._answers = _WorkQueue(workers=max_workers, most=max_pending)
         self._background = background

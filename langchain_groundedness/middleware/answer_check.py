@@ -515,11 +515,11 @@ class AnswerCheck:
             text = str(state_value(state, key) if key else last)
             source = _unread(text)
             result = self._failed(source, "reading the state", exc)
-            return Answer(_with_answer(turn, text) if key else turn, source, result, key=key)
+            return Answer(_as_message(turn, text) if key else turn, source, result, key=key)
         if (live := _live_result(state, turn, source)) is not None:
             return Answer(turn, source, live, key=key)
         if key is not None:
-            turn = _of_question(state, _with_answer(turn, source.answer), source.question or "")
+            turn = _of_question(state, _as_message(turn, source.answer), source.question or "")
         return Answer(turn, source, key=key)
 
     def _answer_key(self, state: Any) -> str | None:
@@ -835,9 +835,9 @@ class _Recording:
         outcome = update[STATE_KEY]["outcome"]
         written = _last_text(update) if self._key is None else update.get(self._key)
         shown = result.original_answer if written is None else str(written)
-        if outcome in _NOT_SHOWN:
-            shown = None
         fields = {**self._fields, "outcome": outcome, "shown_answer": shown}
+        if outcome in _NOT_SHOWN:
+            fields["shown_answer"] = None
         if self._standing is not None:
             if self._standing.content != "full":
                 return  # the stored review must not be hashed again
@@ -877,18 +877,20 @@ async def _acheck(
     return reduce(add, [chunk async for chunk in checker.astream(source, _config())])
 
 
-# A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
-# Its decorator's types are those of the caller's event loop, which is not known here.
-
-
-@task(name="check_groundedness")  # type: ignore[arg-type]  # see above
-def _check_task(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> Any:
+def _plain_check(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> dict[str, Any]:
     return plain_result(_check(checker, source))
 
 
-@task(name="check_groundedness")  # type: ignore[arg-type]  # see above
-async def _acheck_task(checker: Runnable[Any, GroundednessResult], source: CheckInput) -> Any:
+async def _plain_acheck(
+    checker: Runnable[Any, GroundednessResult], source: CheckInput
+) -> dict[str, Any]:
     return plain_result(await _acheck(checker, source))
+
+
+# A task's result is kept by the checkpointer: a run that a reviewer resumes does not check again.
+# Its decorator's types are those of the caller's event loop, which is not known here.
+_check_task: Any = task(name="check_groundedness")(_plain_check)  # type: ignore[arg-type]  # see above
+_acheck_task: Any = task(name="check_groundedness")(_plain_acheck)  # type: ignore[arg-type]  # see above
 
 
 def _config() -> RunnableConfig:
@@ -924,7 +926,7 @@ def _edited(update: Mapping[str, Any], answer: Answer, result: GroundednessResul
     return answer._replace(source=source, result=None)
 
 
-def _with_answer(turn: Turn, answer: str) -> Turn:
+def _as_message(turn: Turn, answer: str) -> Turn:
     """Represent an answer as a message."""
     return replace(turn, final=AIMessage(answer, id=str(uuid4())), call=None, structured=None)
 

@@ -151,19 +151,18 @@ def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
     Not every provider accepts annotations that it did not make.
     """
-    return [_without_annotations(m) if isinstance(m, AIMessage) else m for m in messages]
+    return list(map(_without_annotations, messages))
 
 
-def _without_annotations(message: AIMessage) -> AIMessage:
-    if isinstance(message.content, str) or not any(_has_ours(b) for b in message.content):
+def _without_annotations(message: AnyMessage) -> AnyMessage:
+    if isinstance(message.content, str) or not any(map(_has_ours, message.content)):
         return message
     blocks: list[Any] = [_bare(block) for block in message.content]
-    only = blocks[0] if len(blocks) == 1 else None
-    if only is not None and set(only) == {"type", "text"}:
-        metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
-        update = {"content": only["text"], "response_metadata": metadata}
-        return message.model_copy(update=update)
-    return message.model_copy(update={"content": blocks})
+    if len(blocks) > 1 or set(blocks[0]) != {"type", "text"}:
+        return message.model_copy(update={"content": blocks})
+    metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
+    update = {"content": blocks[0]["text"], "response_metadata": metadata}
+    return message.model_copy(update=update)
 
 
 def _has_ours(block: Any) -> bool:
