@@ -141,19 +141,13 @@ class Channel:
 
     def events(self, run_id: UUID | None) -> Iterator[GroundednessEvent]:
         """Read the events, and wait for more."""
-        place = 0
-        while True:
+        place, ended = 0, False
+        while not ended:
             with self._changed:
                 while self._count <= place and not self._closed:
                     self._changed.wait()
-                place, new = self._since(place)
-            if not new:
-                return
-            for event in new:
-                if run_id in (None, event.run_id):
-                    yield event
-                    if run_id is not None and event.is_last:
-                        return
+                place, new, ended = self._since(place, run_id)
+            yield from new
 
     async def aevents(self, run_id: UUID | None) -> AsyncIterator[GroundednessEvent]:
         """Read the events, and wait for more without blocking the event loop."""
@@ -162,34 +156,33 @@ class Channel:
         def wake() -> None:
             loop.call_soon_threadsafe(news.set)
 
-        place = 0
+        place, ended = 0, False
         with self._changed:
             self._wakers.add(wake)
         try:
-            while True:
+            while not ended:
                 news.clear()
                 with self._changed:
-                    place, new = self._since(place)
-                    closed = self._closed
+                    place, new, ended = self._since(place, run_id)
                 for event in new:
-                    if run_id in (None, event.run_id):
-                        yield event
-                        if run_id is not None and event.is_last:
-                            return
-                if closed and not new:
-                    return
-                if not new:
+                    yield event
+                if not new and not ended:
                     await news.wait()
         finally:
             with self._changed:
                 self._wakers.discard(wake)
 
-    def _since(self, place: int) -> tuple[int, list[GroundednessEvent]]:
+    def _since(self, place: int, run_id: UUID | None) -> tuple[int, list[GroundednessEvent], bool]:
+        """Return the next place, the unread events, and whether no other follows."""
         missed = self._count - len(self._kept) - place
         if missed > 0 and place > 0:
             logger.warning("an iterator over events was too slow and missed %d events", missed)
         unread = min(self._count - place, len(self._kept))
-        return self._count, list(self._kept)[len(self._kept) - unread :]
+        new = list(self._kept)[len(self._kept) - unread :]
+        if run_id is not None:
+            new = [event for event in new if event.run_id == run_id]
+        ended = run_id is not None and any(event.is_last for event in new)
+        return self._count, new, ended or self._closed
 
     def keep(self, event: GroundednessEvent) -> None:
         """Keep an event for the iterators without calling any function."""

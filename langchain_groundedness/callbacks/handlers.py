@@ -7,34 +7,71 @@ checks the answer, and reports verdicts one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, suppress
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass, field, replace
+from functools import partial, partialmethod
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.outputs import ChatGenerationChunk, GenerationChunk
-from langchain_core.runnables import Runnable, run_in_executor
+from langchain_core.runnables import Runnable, RunnableConfig, run_in_executor
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import override
 
 from langchain_groundedness._runtime.options import require_bool, require_positive
+from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.audit import AuditLog
-from langchain_groundedness.callbacks.answer_checks import AnswerChecks, WorkQueue, collecting
 from langchain_groundedness.callbacks.channel import (
     Channel,
     GroundednessEvent,
     Listener,
     RecentResults,
 )
-from langchain_groundedness.callbacks.run_tracker import FollowUp, Kind, RunTracker, running_loop
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError
-from langchain_groundedness.runnable import CheckerOptions, checker_from, show_checker_options
+from langchain_groundedness.callbacks.partial_answer import PartialAnswer, checks_sentences
+from langchain_groundedness.callbacks.run_tracker import (
+    CHECK_TAG,
+    EndedRun,
+    FollowUp,
+    Kind,
+    Root,
+    RunTracker,
+    abandoned,
+    running_loop,
+)
+from langchain_groundedness.claims.statements import StatementReader
+from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness.decision.conditions import DecisionContext
+from langchain_groundedness.exceptions import (
+    AuditError,
+    ConfigurationError,
+    GroundednessError,
+    describe_error,
+)
+from langchain_groundedness.inputs.formats import CheckInput, InputReader
+from langchain_groundedness.pipeline.check import sentences_of
+from langchain_groundedness.pipeline.recording import (
+    Pending,
+    Recorder,
+    log_of,
+    suggested,
+    unaudited,
+)
+from langchain_groundedness.runnable import (
+    CheckerOptions,
+    GroundednessRunnable,
+    checker_from,
+    show_checker_options,
+)
 from langchain_groundedness.text.sentences import is_loaded, load
-from langchain_groundedness.types import GroundednessResult
-
-if TYPE_CHECKING:
-    from contextvars import Token
+from langchain_groundedness.types import ClaimVerdict, GroundednessResult, GroundednessResultChunk
 
 __all__ = [
     "AsyncGroundednessCallbackHandler",
@@ -42,7 +79,12 @@ __all__ = [
     "collect_groundedness",
 ]
 
-_Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
+logger = logging.getLogger("langchain_groundedness")
+
+_NO_RECORD = "no audit record of run %s: %s"
+
+collecting: ContextVar[Any] = ContextVar("groundedness_collecting", default=None)
+"""The handler of the current `collect_groundedness` block."""
 
 
 class Handler:
@@ -92,51 +134,59 @@ class Handler:
                 one were given.
         """
         super().__init__()
-        require_positive(
-            max_workers=max_workers,
-            max_pending=max_pending,
-            max_runs=max_runs,
-            max_results=max_results,
-            max_events=max_events,
-        )
+        limits = {
+            "max_workers": max_workers,
+            "max_pending": max_pending,
+            "max_runs": max_runs,
+            "max_results": max_results,
+            "max_events": max_events,
+        }
+        require_positive(**limits)
         require_bool(background=background)
-        _require_callable(on_verdict=on_verdict, on_event=on_event)
+        listeners = {"on_verdict": on_verdict, "on_event": on_event}
+        for name, listener in listeners.items():
+            if listener is not None and not callable(listener):
+                kind = type(listener).__name__
+                msg = f"{name} must be a function or coroutine function, got {kind}"
+                raise ConfigurationError(msg)
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
         checker = checker_from(checker, options)
         self._options: dict[str, Any] = {
             "checker": checker,
-            "on_verdict": on_verdict,
-            "on_event": on_event,
             "background": background,
-            "max_workers": max_workers,
-            "max_pending": max_pending,
-            "max_runs": max_runs,
-            "max_results": max_results,
-            "max_events": max_events,
             "langsmith_client": langsmith_client,
             "audit_log": audit_log,
+            **listeners,
+            **limits,
         }
+        log = log_of(checker) if audit_log is None else audit_log
+        self._recorder = Recorder(log, "handler", checker)
+        checker = unaudited(checker)
+        ours = checker if isinstance(checker, GroundednessRunnable) else None
+        self._policy = ours.policy if ours else DecisionPolicy()
+        self._extractor = ours.context_extractor if ours else None
+        reader = replace(ours.reader, context_extractor=None) if ours else InputReader()
+        if ours and self._extractor:  # it reads the chain's output, which is read here
+            checker = ours.model_copy(update={"context_extractor": None})
+        self._checker = checker
+        self._langsmith = langsmith_client
         self._results = RecentResults(max_results)
-        self._channel = Channel(on_verdict=on_verdict, on_event=on_event, max_events=max_events)
-        self._sentences = WorkQueue(workers=max_workers)
-        self._answers = WorkQueue(workers=max_workers, most=max_pending) if background else None
-        self._checks = AnswerChecks(
-            checker,
-            channel=self._channel,
-            results=self._results,
-            sentences=self._sentences,
-            answers=self._answers,
-            langsmith_client=langsmith_client,
-            audit_log=audit_log,
-        )
-        begin = self._checks.begin if self._checks.checks_sentences else None
-        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=self._checks.reader)
+        self._channel = Channel(**listeners, max_events=max_events)
+        self._sentences = _WorkQueue(workers=max_workers)
+        self._answers = _WorkQueue(workers=max_workers, most=max_pending)
+        self._background = background
+        begin = self._begin if checks_sentences(checker) else None
+        self._tracker = RunTracker(max_runs=max_runs, begin=begin, reader=reader)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         """Pickle the options; the copy has no results and tracks no runs yet."""
-        return _restored, (type(self), self._options)
+        return self._options
+
+    def __setstate__(self, options: dict[str, Any]) -> None:
+        """Begin anew with the pickled options."""
+        Handler.__init__(self, **options)
 
     def __copy__(self) -> Self:
         """Share the handler: copies of a config report to the same one."""
@@ -166,35 +216,320 @@ class Handler:
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait for background checks; return whether all have finished."""
-        if self._answers is None:
-            return True
-        if running_loop() is not None:
+        if self._background and running_loop() is not None:
             msg = "flush() would block the running event loop: use `await handler.aflush()`"
             raise GroundednessError(msg)
         return self._answers.flush(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109  (as in flush)
         """Wait for background checks without blocking the event loop."""
-        if self._answers is None:
-            return True
         return await run_in_executor(None, self._answers.flush, timeout)
 
     def close(self) -> None:
         """End the event iterators, and the threads after their queued work."""
         self._channel.close()
         self._sentences.close()
-        if self._answers is not None:
-            self._answers.close()
+        self._answers.close()
 
-    def _start(self, kind: Kind, run_id: UUID, given: Any, run: dict[str, Any]) -> FollowUp:
-        inputs = given if kind in ("chain", "model") else None
-        return self._tracker.start(kind, run_id, **{**run, "inputs": inputs})
+    def _begin(
+        self, root: Root, shown: CheckInput, loop: asyncio.AbstractEventLoop | None
+    ) -> PartialAnswer:
+        """Start checking a partial answer against what its model was shown."""
+        return PartialAnswer(
+            run_id=root.run_id,
+            checker=cast("GroundednessRunnable", self._checker),
+            shown=shown,
+            submit=self._sentences.add,
+            config=_config(root),
+            publish=partial(self._channel.publish, loop=loop),
+        )
+
+    def _follow_up(self, due: FollowUp) -> None:
+        """Process what a callback made due, in a thread."""
+        for text in due.dropped:
+            text.drop()
+        for event in due.events:
+            self._channel.publish(event)
+        if due.ended is None:
+            return
+        if not self._background:
+            _detached_context().run(self._check, due.ended)
+        elif not self._answers.add(partial(self._check, due.ended)):
+            check = self._begin_check(due.ended)
+            self._deliver(check, self._queue_full(check))
+
+    async def _afollow_up(self, due: FollowUp) -> None:
+        """Process what a callback made due, on an event loop."""
+        for text in due.dropped:
+            await run_in_executor(None, text.drop)
+        for event in due.events:
+            await self._channel.apublish(event)
+        if due.ended is None:
+            return
+        loop = asyncio.get_running_loop()
+        if due.ended.root.loop is not loop:
+            # In a sync chain, LangChain runs each event of an async handler on a new loop.
+            await run_in_executor(None, self._follow_up, FollowUp(ended=due.ended))
+            return
+        ended = replace(due.ended, loop=loop)
+        if not self._background:
+            try:
+                await _detached(self._acheck(ended))
+            except asyncio.CancelledError:
+                self._channel.keep(abandoned(ended.root))
+                raise
+        elif not self._answers.add(partial(self._check, ended)):
+            check = self._begin_check(ended)
+            result = await run_in_executor(None, self._queue_full, check)
+            await _detached(self._adeliver(check, result))
+
+    def _begin_check(self, ended: EndedRun) -> "_RunCheck":
+        root = ended.root
+        pending = Pending(
+            self._recorder,
+            run_id=root.run_id,
+            parent_run_id=root.above,
+            root_run_id=root.run_id if root.above is None else None,
+            thread_id=root.thread_id,
+        )
+        return _RunCheck(ended, root, pending)
+
+    def _check(self, ended: EndedRun) -> None:
+        check = self._begin_check(ended)
+        try:
+            source = self._input_of(check)
+            if not check.was_made(source):
+                for piece in self._checker.stream(source, _config(check.root)):
+                    for event in check.add(piece):
+                        self._channel.publish(event, loop=check.ended.loop)
+            result = self._as_shown(check.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = self._failed_check(check, exc)
+        self._deliver(check, result)
+
+    async def _acheck(self, ended: EndedRun) -> None:
+        check = self._begin_check(ended)
+        try:
+            source = self._input_of(check)
+            if not await run_in_executor(None, check.was_made, source):
+                async for piece in self._checker.astream(source, _config(check.root)):
+                    for event in check.add(piece):
+                        await self._channel.apublish(event)
+            result = self._as_shown(check.close())
+        except Exception as exc:  # noqa: BLE001  (the chain goes on; the result has the reason)
+            result = await run_in_executor(None, self._failed_check, check, exc)
+        await self._adeliver(check, result)
+
+    def _failed_check(self, check: "_RunCheck", error: Exception) -> GroundednessResult:
+        for text in check.root.partial_answers.values():
+            text.drop()
+        return self._unchecked(check, f"the check failed ({describe_error(error)})")
+
+    def _queue_full(self, check: "_RunCheck") -> GroundednessResult:
+        with suppress(Exception):  # an unreadable answer is unchecked too
+            self._input_of(check)
+        return self._unchecked(
+            check, "too many answers are waiting for their check (see max_pending=)"
+        )
+
+    def _unchecked(self, check: "_RunCheck", reason: str) -> GroundednessResult:
+        logger.warning("run %s is unchecked: %s", check.root.run_id, reason)
+        return without_check(check.source, reason, self._policy)
+
+    def _input_of(self, check: "_RunCheck") -> CheckInput:
+        ended = check.ended
+        source = check.root.inputs.read(ended.output, context_extractor=self._extractor)
+        if ended.is_cut:
+            reader = StatementReader()
+            reader.feed(source.answer)
+            answer = source.answer[: reader.certain].rstrip()
+            source = source.model_copy(update={"answer": answer})
+        check.source = source
+        return source
+
+    def _deliver(self, check: "_RunCheck", result: GroundednessResult) -> None:
+        try:
+            check.pending.end(result, **_record_fields(result))
+        except AuditError as exc:  # the chain goes on
+            logger.warning(_NO_RECORD, check.root.run_id, exc)
+        event = self._keep(check, result)
+        if self._langsmith is not None:
+            self._send_feedback(event.run_id, result)
+        self._channel.publish(event, loop=check.ended.loop)
+
+    async def _adeliver(self, check: "_RunCheck", result: GroundednessResult) -> None:
+        try:
+            await check.pending.aend(result, **_record_fields(result))
+        except AuditError as exc:  # the chain goes on
+            logger.warning(_NO_RECORD, check.root.run_id, exc)
+        event = self._keep(check, result)
+        if self._langsmith is not None:
+            await run_in_executor(None, self._send_feedback, event.run_id, result)
+        await self._channel.apublish(event)
+
+    def _as_shown(self, result: GroundednessResult) -> GroundednessResult:
+        """Decide on the unedited answer: corrections are only suggested."""
+        checker = self._checker
+        if not result.edits or not isinstance(checker, GroundednessRunnable):
+            return result
+        return checker.check.judged(result, ())
+
+    def _keep(self, check: "_RunCheck", result: GroundednessResult) -> GroundednessEvent:
+        self._results.add(check.root.run_id, result)
+        return GroundednessEvent(kind="result", run_id=check.root.run_id, result=result)
+
+    def _send_feedback(self, run_id: UUID, result: GroundednessResult) -> None:
+        try:
+            self._langsmith.create_feedback(
+                run_id,
+                key="groundedness",
+                score=result.trust_score,
+                value=result.verdict,
+                comment="; ".join(result.decision.reasons),
+            )
+        except Exception as exc:  # noqa: BLE001  (a LangSmith failure never breaks the chain)
+            logger.warning("no feedback for run %s: %s", run_id, type(exc).__name__)
 
 
-def _restored(kind: type[Handler], options: dict[str, Any]) -> Handler:
-    handler = kind.__new__(kind)
-    Handler.__init__(handler, **options)
-    return handler
+def _record_fields(result: GroundednessResult) -> dict[str, Any]:
+    """Return the record fields of an answer that was shown unchanged."""
+    return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
+
+
+def _config(root: Root) -> RunnableConfig:
+    return {
+        "callbacks": [],
+        "run_name": "groundedness_check",
+        "tags": [CHECK_TAG],
+        "metadata": {"checked_run_id": str(root.run_id)},
+    }
+
+
+@dataclass
+class _RunCheck:
+    """The check of one ended run, and the result so far."""
+
+    ended: EndedRun
+    root: Root
+    pending: Pending
+    source: CheckInput = field(default_factory=partial(CheckInput, answer=""))
+    total: GroundednessResult | None = None
+
+    def was_made(self, source: CheckInput) -> bool:
+        """Take the result of the partial answer that became the answer; drop all others."""
+        texts = list(self.root.partial_answers.values())
+        answer = next((text for text in reversed(texts) if text.is_of(source)), None)
+        for text in texts:
+            if text is not answer:
+                text.drop()
+        self.total = answer.result(source) if answer else None
+        return self.total is not None
+
+    def add(self, piece: object) -> Iterator[GroundednessEvent]:
+        """Add a piece from the checker; yield events for its verdicts."""
+        if not isinstance(piece, GroundednessResult):
+            msg = f"the checker must return a GroundednessResult, got {type(piece).__name__}"
+            raise TypeError(msg)
+        if isinstance(piece, GroundednessResultChunk) and isinstance(
+            self.total, GroundednessResultChunk
+        ):
+            self.total += piece
+        else:
+            self.total = piece
+        for verdict in piece.claims:
+            yield GroundednessEvent(kind="verdict", run_id=self.root.run_id, verdict=verdict)
+
+    def close(self) -> GroundednessResult:
+        """Return the final result; log unchecked claims."""
+        if self.total is None:
+            msg = "the checker must return a GroundednessResult, got no output"
+            raise ValueError(msg)
+        fields = {name: getattr(self.total, name) for name in GroundednessResult.model_fields}
+        result = GroundednessResult.model_construct(**fields)
+        reasons = [each.reason or "" for each in result.claims if each.verdict == "unchecked"]
+        if reasons:
+            found = "; ".join(sorted(set(reasons)))
+            details = (len(reasons), len(result.claims), self.root.run_id, found)
+            logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
+        return result
+
+
+def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
+    """Return the result for an answer that was not checked."""
+    claims = sentences_of(source.answer) if source.answer.strip() else []
+    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
+    given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
+    result = GroundednessResult(
+        question=source.question,
+        answer=source.answer,
+        original_answer=source.answer,
+        documents=source.documents,
+        evidence_source=source.evidence_source if source.documents else None,
+        claims=verdicts,
+        trust_score=None,
+        verdict="unchecked",
+        is_trusted=False,
+        decision=policy.judge(given),
+        **source.labels,
+    )
+    count(result)
+    return result
+
+
+class _WorkQueue:
+    """A thread pool with an optional limit on unfinished work.
+
+    Threads start with the first work. At process exit, queued work is still finished.
+    """
+
+    def __init__(self, *, workers: int, most: int | None = None) -> None:
+        """Start without work or threads."""
+        self._workers = workers
+        self._most = most
+        self._unfinished: set[Future[Any]] = set()
+        self._lock = threading.RLock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def add(self, work: Callable[[], Any]) -> bool:
+        """Queue work, detached from the caller's chain; return whether there was room."""
+        with self._lock:
+            if self._most is not None and len(self._unfinished) >= self._most:
+                return False
+            if self._pool is None:
+                name = "groundedness"
+                self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=name)
+            future = self._pool.submit(_detached_context().run, work)
+            self._unfinished.add(future)
+        future.add_done_callback(self._unfinished.discard)
+        return True
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for the queued work; return whether all of it finished."""
+        with self._lock:
+            unfinished = list(self._unfinished)
+        return not wait(unfinished, timeout).not_done
+
+    def close(self) -> None:
+        """Let the threads end after the queued work."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+
+async def _detached(work: Coroutine[Any, Any, None]) -> None:
+    await asyncio.create_task(work, context=_detached_context())
+
+
+def _detached_context() -> Context:
+    """Copy the context without the variables that attach new runs to the watched chain."""
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    context.run(collecting.set, None)
+    return context
+
+
+_Chunk: TypeAlias = GenerationChunk | ChatGenerationChunk
 
 
 _H = TypeVar("_H", bound=Handler)
@@ -216,24 +551,6 @@ class HandlerOptions(CheckerOptions, total=False):
 
 
 # LangChain passes the first arguments of hooks by position.
-
-
-def _start_hook(kind: Kind) -> Any:
-    """Make the method that is called when a run of this kind starts."""
-
-    def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._start(kind, run_id, given, run))
-
-    return start
-
-
-def _astart_hook(kind: Kind) -> Any:
-    """Make the coroutine method that is called when a run of this kind starts."""
-
-    async def start(self: Handler, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._start(kind, run_id, given, run))
-
-    return start
 
 
 class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
@@ -259,10 +576,14 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         'has_contradictions'
     """
 
-    on_chain_start = _start_hook("chain")
-    on_retriever_start = _start_hook("retriever")
-    on_tool_start = _start_hook("tool")
-    on_llm_start = on_chat_model_start = _start_hook("model")
+    def _started(self, kind: Kind, _: object, given: Any, /, *, run_id: UUID, **run: Any) -> None:
+        self._follow_up(self._tracker.start(kind, run_id, given, **run))
+
+    on_chain_start: Any = partialmethod(_started, "chain")
+    on_retriever_start: Any = partialmethod(_started, "retriever")
+    on_tool_start: Any = partialmethod(_started, "tool")
+    on_llm_start: Any = partialmethod(_started, "model")
+    on_chat_model_start = on_llm_start
 
     @override
     def on_llm_new_token(
@@ -275,10 +596,10 @@ class GroundednessCallbackHandler(Handler, BaseCallbackHandler):
         self._tracker.read(run_id, _delta(event), source="event")
 
     def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._tracker.end(run_id, output, **run))
+        self._follow_up(self._tracker.end(run_id, output, **run))
 
     def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
-        self._checks.follow_up(self._tracker.fail(run_id, error))
+        self._follow_up(self._tracker.fail(run_id, error))
 
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
@@ -301,10 +622,16 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         ['has_contradictions']
     """
 
-    on_chain_start = _astart_hook("chain")
-    on_retriever_start = _astart_hook("retriever")
-    on_tool_start = _astart_hook("tool")
-    on_llm_start = on_chat_model_start = _astart_hook("model")
+    async def _started(
+        self, kind: Kind, _: object, given: Any, /, *, run_id: UUID, **run: Any
+    ) -> None:
+        await self._afollow_up(self._tracker.start(kind, run_id, given, **run))
+
+    on_chain_start: Any = partialmethod(_started, "chain")
+    on_retriever_start: Any = partialmethod(_started, "retriever")
+    on_tool_start: Any = partialmethod(_started, "tool")
+    on_llm_start: Any = partialmethod(_started, "model")
+    on_chat_model_start = on_llm_start
 
     @override
     async def on_llm_new_token(
@@ -317,10 +644,10 @@ class AsyncGroundednessCallbackHandler(Handler, AsyncCallbackHandler):
         await self._read(run_id, _delta(event), "event")
 
     async def _ended(self, output: Any, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._tracker.end(run_id, output, **run))
+        await self._afollow_up(self._tracker.end(run_id, output, **run))
 
     async def _failed(self, error: BaseException, /, *, run_id: UUID, **run: Any) -> None:
-        await self._checks.afollow_up(self._tracker.fail(run_id, error))
+        await self._afollow_up(self._tracker.fail(run_id, error))
 
     on_chain_end = on_retriever_end = on_tool_end = on_llm_end = _ended  # type: ignore[assignment]
     on_chain_error = on_retriever_error = _failed  # type: ignore[assignment]
@@ -338,37 +665,27 @@ class _Collection:
 
     def __init__(self, checker: Runnable[Any, GroundednessResult] | None, options: Any) -> None:
         self._make: Callable[[Any], Any] = lambda kind: kind(checker, **options)
-        self._began: tuple[Handler, Token[Any]] | None = None
 
     def __enter__(self) -> GroundednessCallbackHandler:
         return self._begin(GroundednessCallbackHandler)
 
     def __exit__(self, *exc_info: object) -> None:
-        handler = self._end()
-        try:
-            handler.flush()
-        finally:
-            handler.close()
+        collecting.reset(self._token)
+        with closing(self._handler):
+            self._handler.flush()
 
     async def __aenter__(self) -> AsyncGroundednessCallbackHandler:
         return self._begin(AsyncGroundednessCallbackHandler)
 
     async def __aexit__(self, *exc_info: object) -> None:
-        handler = self._end()
-        try:
-            await handler.aflush()
-        finally:
-            handler.close()
+        collecting.reset(self._token)
+        with closing(self._handler):
+            await self._handler.aflush()
 
     def _begin(self, kind: type[_H]) -> _H:
         handler: _H = self._make(kind)
-        self._began = handler, collecting.set(handler)
-        return handler
-
-    def _end(self) -> Handler:
-        assert self._began is not None  # noqa: S101  (a block ends after it has begun)
-        handler, token = self._began
-        collecting.reset(token)
+        self._handler: Handler = handler
+        self._token = collecting.set(handler)
         return handler
 
 
@@ -418,10 +735,3 @@ def _delta(event: Mapping[str, Any]) -> str:
 
 
 register_configure_hook(collecting, inheritable=True)
-
-
-def _require_callable(**options: object) -> None:
-    for name, value in options.items():
-        if value is not None and not callable(value):
-            msg = f"{name} must be a function or coroutine function, got {type(value).__name__}"
-            raise ConfigurationError(msg)

@@ -7,7 +7,9 @@ published verdicts are retracted.
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
 from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
@@ -31,27 +33,24 @@ def checks_sentences(checker: object) -> bool:
     return isinstance(checker.check.extractor, SentenceClaimExtractor)
 
 
+@dataclass(eq=False, kw_only=True)
 class PartialAnswer:
     """A text that is being written, and its published verdicts."""
 
-    def __init__(  # noqa: PLR0913  (most by keyword)
-        self,
-        run_id: UUID,
-        checker: GroundednessRunnable,
-        shown: CheckInput,
-        *,
-        submit: Callable[[Callable[[], None]], object],
-        config: RunnableConfig,
-        publish: Callable[[GroundednessEvent], None],
-    ) -> None:
+    run_id: UUID
+    checker: GroundednessRunnable
+    shown: CheckInput
+    """Question and documents that its model was shown."""
+    submit: Callable[[Callable[[], None]], object]
+    config: RunnableConfig
+    publish: Callable[[GroundednessEvent], None]
+
+    def __post_init__(self) -> None:
         """Start with an empty text."""
-        self._run_id = run_id
-        self._context = shown
-        self._live = checker.live(question=shown.question, documents=list(shown.documents))
-        self._submit = submit
-        self._run, config = _traced(config, self._context)
+        shown = self.shown
+        self._live = self.checker.live(question=shown.question, documents=list(shown.documents))
+        self._run, config = _traced(self.config, shown)
         self._config, self._counter = counted(config)
-        self._publish = publish
         self._texts: list[str] = []
         self._published: dict[str, ClaimVerdict] = {}
         self._running = 0
@@ -77,12 +76,9 @@ class PartialAnswer:
 
     def is_of(self, source: CheckInput) -> bool:
         """Return whether this text became the answer, with the same question and evidence."""
-        known = self._context
-        return (source.question, source.answer, source.documents) == (
-            known.question,
-            "".join(self._texts),
-            known.documents,
-        )
+        known, text = self.shown, "".join(self._texts)
+        same = source.question == known.question and source.documents == known.documents
+        return same and source.answer == text
 
     def result(self, source: CheckInput) -> GroundednessResult | None:
         """Wait for running checks, and return the result."""
@@ -106,13 +102,13 @@ class PartialAnswer:
                 self._dropped = True
                 self._live.jobs.clear()
             for verdict in self._published.values():
-                self._publish(self._event("retracted", verdict))
+                self._report("retracted", verdict)
         self._run.on_chain_error(self._error or RuntimeError("this text is not the answer"))
 
     def _start(self) -> None:
         while self._live.jobs:
             self._running += 1
-            self._submit(partial(self._work, self._live.jobs.popleft()))
+            self.submit(partial(self._work, self._live.jobs.popleft()))
 
     def _work(self, job: Job) -> None:
         try:
@@ -142,12 +138,10 @@ class PartialAnswer:
             for chunk in chunks:
                 for verdict in chunk.claims:
                     self._published[verdict.claim.id] = verdict
-                    self._publish(self._event("verdict", verdict))
+                    self._report("verdict", verdict)
 
-    def _event(self, kind: str, verdict: ClaimVerdict) -> GroundednessEvent:
-        return GroundednessEvent.model_validate(
-            {"kind": kind, "run_id": self._run_id, "verdict": verdict}
-        )
+    def _report(self, kind: Literal["verdict", "retracted"], verdict: ClaimVerdict) -> None:
+        self.publish(GroundednessEvent(kind=kind, run_id=self.run_id, verdict=verdict))
 
 
 def _traced(

@@ -7,6 +7,7 @@ named by its path: the ids of the runs around it, the root first, and its own.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -87,7 +88,7 @@ class RunInputs:
         self._calls: set[str] = set()
         self._labels: dict[Any, Any] = {}
         self._root: UUID | None = None
-        self._time = 0
+        self._times = count()
         self._inputs: dict[UUID, Any] = {}
         self._prompts: dict[UUID, Any] = {}
         self._models: dict[UUID, _WriterRun] = {}
@@ -106,7 +107,7 @@ class RunInputs:
 
     def begin_model(self, path: Path, shown: object) -> None:
         """Remember what a model that may answer was shown, and when."""
-        self._models[path[-1]] = _WriterRun(path=path, time=self._now(), shown=shown)
+        self._models[path[-1]] = _WriterRun(path=path, time=next(self._times), shown=shown)
 
     def begin_generating(self, path: Path) -> None:
         """Note that a model writes inside the tools of a path."""
@@ -124,7 +125,7 @@ class RunInputs:
             self._writers[text] = self._last = model
             self._around_writers |= set(path)
         elif text and text not in self._writers:
-            self._writers[text] = _WriterRun(path=path, time=self._now())
+            self._writers[text] = _WriterRun(path=path, time=next(self._times))
             self._around_writers |= set(path)
         if run_id != self._root and run_id not in self._around_writers:
             self._inputs.pop(run_id, None)
@@ -138,14 +139,10 @@ class RunInputs:
         """Read the question and its labels."""
         if isinstance(inputs, Mapping):
             self.take_labels(inputs)
-        if self.question:
-            return
-        if isinstance(inputs, str):
-            self.question = inputs or None
-        elif isinstance(inputs, list) and inputs and isinstance(inputs[0], BaseMessage):
-            inputs = {"messages": inputs}
-        if isinstance(inputs, Mapping):
-            self.question = _read_inputs(self._reader, inputs).question or None
+        if not self.question:
+            text = inputs if isinstance(inputs, str) else None
+            read = text or _read_inputs(self._reader, inputs).question
+            self.question = read or None
 
     def take_labels(self, parts: Mapping[Any, Any]) -> None:
         """Read labels of the question; the first value of each is kept."""
@@ -155,7 +152,9 @@ class RunInputs:
     def take_retrieved(self, documents: Sequence[Document], path: Path, tool: UUID | None) -> None:
         """Add the documents of an outermost retriever."""
         self._found.append(
-            _FoundDocuments(path=path, time=self._now(), documents=tuple(documents), tool=tool)
+            _FoundDocuments(
+                path=path, time=next(self._times), documents=tuple(documents), tool=tool
+            )
         )
 
     def take_tool_output(
@@ -174,7 +173,7 @@ class RunInputs:
         is_text = not any(tool_documents([generated(message)]))
         found = _FoundDocuments(
             path=path,
-            time=self._now(),
+            time=next(self._times),
             documents=documents,
             tool=tool,
             call_id=message.tool_call_id,
@@ -234,7 +233,9 @@ class RunInputs:
         found = [
             each
             for each in self._before(writer)
-            if answering is None or each.call_id != answering or _retrieved(each)
+            if answering is None
+            or each.call_id != answering
+            or any("tool_call_id" not in document.metadata for document in each.documents)
         ]
         if prompt := self._prompt_documents(writer):
             read_by = writer.messages if writer else ()
@@ -243,13 +244,8 @@ class RunInputs:
             return _distinct((*_traced(prompt, self._known(writer)), *read)), "prompt"
         loose = [d for each in found if each.tool is None for d in each.documents]
         seen, _ = _standing_in(writer.text if writer else "", loose)
-        dropped = {id(document) for document in loose} - {id(document) for document in seen}
-        documents = [
-            document
-            for each in found
-            for document in each.documents
-            if not seen or id(document) not in dropped
-        ]
+        unseen = {id(d) for d in loose} - {id(d) for d in seen} if seen else set()
+        documents = [d for each in found for d in each.documents if id(d) not in unseen]
         earlier = self._unseen(messages, output)
         source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
         if documents or earlier:
@@ -266,7 +262,9 @@ class RunInputs:
     def _prompt_documents(self, writer: _WriterRun | None) -> tuple[Document, ...]:
         """Return the documents in the inputs of the nearest run that was given any."""
         for run_id in reversed(writer.path if writer else ()):
-            given = (self._prompts.get(run_id), self._own_inputs(run_id))
+            # The inputs of the root may be anything.
+            own = None if run_id == self._root else self._inputs.get(run_id)
+            given = (self._prompts.get(run_id), own)
             for documents in map(self._reader.documents_in, given):
                 if documents:
                     return documents
@@ -278,10 +276,6 @@ class RunInputs:
         whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
         known = [d for each in self._before(writer) for d in each.documents]
         return [*known, *(d for d in whole if not _is_plain(d))]
-
-    def _own_inputs(self, run_id: UUID) -> Any:
-        """Return the inputs of an inner run; those of the root may be anything."""
-        return None if run_id == self._root else self._inputs.get(run_id)
 
     def _unseen(self, messages: Sequence[BaseMessage], output: object) -> Sequence[Document]:
         """Return tool results from before this run: of earlier turns, or before an interrupt."""
@@ -300,25 +294,17 @@ class RunInputs:
         except InputFormatError:
             return ()
 
-    def _now(self) -> int:
-        self._time += 1
-        return self._time
-
 
 def answer_of(response: LLMResult) -> str | None:
     """Read the answer of a model response; `None` if it calls tools."""
     generation = next((each for choices in response.generations for each in choices), None)
-    if isinstance(generation, ChatGeneration):
-        message = generation.message
-        return None if getattr(message, "tool_calls", None) else str(message.text)
-    return None if generation is None else str(generation.text)
+    said = generation.message if isinstance(generation, ChatGeneration) else generation
+    return None if said is None or getattr(said, "tool_calls", None) else str(said.text)
 
 
 def _text_of(output: object) -> str | None:
     """Read the text that a run wrote; `None` if it wrote none, or calls tools."""
-    if isinstance(output, LLMResult):
-        output = answer_of(output)
-    elif isinstance(output, AIMessage):
+    if isinstance(output, AIMessage):
         output = None if output.tool_calls else str(output.text)
     return output.strip() if isinstance(output, str) else None
 
@@ -373,10 +359,6 @@ def _answering_call(messages: Sequence[BaseMessage]) -> str | None:
     """Return the call whose result is the answer, and thus no evidence for it."""
     last = messages[-1] if messages else None
     return last.tool_call_id if isinstance(last, ToolMessage) else None
-
-
-def _retrieved(found: _FoundDocuments) -> bool:
-    return not all("tool_call_id" in document.metadata for document in found.documents)
 
 
 def _is_plain(document: Document) -> bool:

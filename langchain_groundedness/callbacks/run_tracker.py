@@ -1,5 +1,6 @@
 """Tracks the runs of any number of chains, and returns the follow-up work of each callback.
 
+Its own module because it holds what all runs share, with its locks, and checks nothing itself.
 Handlers are shared by all threads and event loops, so state is keyed by run id and protected by
 locks: one for all runs, held briefly, and one for the inputs of each root. The locks are re-entrant
 because garbage collection of an abandoned stream can end its run in any thread at any point.
@@ -85,11 +86,6 @@ class Run:
         return self.run_id == self.root.run_id
 
     @property
-    def is_outermost(self) -> bool:
-        """Whether it is a retriever or tool that is not inside another of its kind."""
-        return self.run_id in (self.retriever, self.tool)
-
-    @property
     def is_apart(self) -> bool:
         """Whether it is inside a retriever, a tool or a check, and so does not write the answer."""
         return self.checks or self.retriever is not None or self.tool is not None
@@ -159,17 +155,18 @@ class RunTracker:
         self,
         kind: Kind,
         run_id: UUID,
+        given: object,
         *,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        inputs: object = None,
         **run_info: Any,
     ) -> FollowUp:
-        """Register the start of a run."""
+        """Register the start of a run; `given` is the input of a chain or model."""
         if CHECK_TAG in (tags or ()):
             return _NO_FOLLOW_UP
         with self._lock:
-            above = parent_run_id or self._enclosing(inputs)
+            reads = kind in ("chain", "model")
+            above = parent_run_id or (self._enclosing(given) if reads else None)
             run = self._add(run_id, above, kind, checks=run_info.get("name") in _CHECKS)
             late = []
             while len(self._roots) > self._max_runs:
@@ -177,7 +174,7 @@ class RunTracker:
                 self._forget(late[-1])
         if run is not None:
             with run.root.lock:
-                _read_start(run, inputs, is_prompt=run_info.get("run_type") == "prompt")
+                _read_start(run, given, is_prompt=run_info.get("run_type") == "prompt")
                 metadata = run_info.get("metadata") or {}
                 run.root.inputs.take_labels(metadata)
                 run.root.thread_id = run.root.thread_id or thread_of({"metadata": metadata})
@@ -227,17 +224,16 @@ class RunTracker:
         run = self._runs.get(run_id)
         if run is None:
             return _NO_FOLLOW_UP
+        if isinstance(output, LLMResult):
+            output = answer_of(output)
         with run.root.lock:
             _read_output(run, output, inputs, name)
-        self._forget_root(run)
-        run.root.writing.discard(run_id)
-        if run.kind == "model" and isinstance(output, LLMResult):
-            output = answer_of(output)
-            written = run.root.partial_answers.get(run_id)
-            if written is not None and output is None and not run.is_root:
-                return FollowUp(dropped=(run.root.partial_answers.pop(run_id),))
-            if written is not None:
-                written.end()
+        self._end(run)
+        written = run.root.partial_answers.get(run_id)
+        if written is not None and output is None and not run.is_root:
+            return FollowUp(dropped=(run.root.partial_answers.pop(run_id),))
+        if written is not None:
+            written.end()
         if not run.is_root:
             return _NO_FOLLOW_UP
         if run.kind in ("retriever", "tool") or output is None or run.root.paused:
@@ -254,8 +250,7 @@ class RunTracker:
                 run.root.inputs.drop(run_id)
             if type(error).__name__ == _PAUSE:
                 run.root.paused = True
-        self._forget_root(run)
-        run.root.writing.discard(run_id)
+        self._end(run)
         if run.is_root:
             return _abandon(run.root)
         written = run.root.partial_answers.pop(run_id, None)
@@ -270,7 +265,11 @@ class RunTracker:
         if run_id in self._ended or (above is None and parent_run_id in self._ended):
             self._remember([run_id])
             return None
-        root = above.root if above else self._new_root(run_id, parent_run_id)
+        root = (
+            above.root
+            if above
+            else Root(run_id, parent_run_id, inputs=RunInputs(self._reader), loop=running_loop())
+        )
         run = Run(
             run_id,
             kind,
@@ -298,10 +297,8 @@ class RunTracker:
         same = around is not None and around.root.inputs.was_given(around.run_id, inputs)
         return around.run_id if around and same else None
 
-    def _new_root(self, run_id: UUID, above: UUID | None) -> Root:
-        return Root(run_id, above, inputs=RunInputs(self._reader), loop=running_loop())
-
-    def _forget_root(self, run: Run) -> None:
+    def _end(self, run: Run) -> None:
+        run.root.writing.discard(run.run_id)
         if run.is_root:
             with self._lock:
                 self._forget(run.root)
@@ -338,7 +335,7 @@ def _read_start(run: Run, inputs: object, *, is_prompt: bool) -> None:
 
 def _read_output(run: Run, output: Any, inputs: object, name: str | None) -> None:
     known = run.root.inputs
-    if run.kind == "retriever" and run.is_outermost:
+    if run.kind == "retriever" and run.run_id == run.retriever:
         known.take_retrieved(list(output or ()), run.path, run.tool)
     elif run.kind == "tool" and run.retriever is None and run.tool is not None:
         known.take_tool_output(output, run.path, run.tool, name)

@@ -3,8 +3,12 @@
 Needs the extra `agents` (langchain >= 1.4).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, NotRequired, Unpack
+from uuid import UUID
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -16,28 +20,31 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
     ToolCallRequest,
 )
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.tracers.context import register_configure_hook
 from langgraph.runtime import Runtime
 from langgraph.stream import StreamTransformer
 from langgraph.stream._types import ProtocolEvent
 from langgraph.stream.stream_channel import StreamChannel
 from langgraph.types import Command
+from typing_extensions import override
 
 from langchain_groundedness._runtime.options import require_bool
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import generated
-from langchain_groundedness.middleware.actions import AfterRetries, OnUngrounded
 from langchain_groundedness.middleware.answer_check import (
+    AfterRetries,
     AnswerCheck,
+    OnUngrounded,
     approved_response,
     with_held_answers,
 )
 from langchain_groundedness.middleware.guarded_model import GuardedCall, guarded_model
 from langchain_groundedness.middleware.messages import without_annotations
 from langchain_groundedness.middleware.state import STATE_KEY
-from langchain_groundedness.middleware.thread_evidence import ModelWatcher, marked
 from langchain_groundedness.runnable import (
     CheckerOptions,
     GroundednessRunnable,
@@ -399,3 +406,61 @@ def _without_evidence(response: ModelResponse[Any]) -> ModelResponse[Any]:
     """Mark the tool message of a structured answer, which repeats it."""
     response.result = [generated(m) if isinstance(m, ToolMessage) else m for m in response.result]
     return response
+
+
+@dataclass(eq=False)
+class ModelWatcher(BaseCallbackHandler):
+    """Finds out whether a model writes what a tool returns.
+
+    Models inside retrievers and checks do not: retrievers return documents.
+    """
+
+    found: bool = False
+    _apart: set[UUID] = field(default_factory=set)
+    raise_error = False
+
+    @classmethod
+    @contextmanager
+    def watch(cls) -> Iterator["ModelWatcher"]:
+        """Watch all runs of a block of code."""
+        watcher = cls()
+        token = _watching.set(watcher)
+        try:
+            yield watcher
+        finally:
+            _watching.reset(token)
+
+    @override
+    def on_retriever_start(self, *args: Any, run_id: UUID, **run: Any) -> None:
+        self._apart.add(run_id)
+
+    @override
+    def on_chain_start(
+        self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **run: Any
+    ) -> None:
+        checks = run.get("name") in ("GroundednessRunnable", "GroundednessGuard")
+        if checks or parent_run_id in self._apart:
+            self._apart.add(run_id)
+
+    @override
+    def on_chat_model_start(
+        self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **run: Any
+    ) -> None:
+        self.found = self.found or parent_run_id not in self._apart
+
+    on_llm_start = on_chat_model_start
+
+
+_watching: ContextVar[ModelWatcher | None] = ContextVar("groundedness_watching", default=None)
+register_configure_hook(_watching, inheritable=True)
+
+
+def marked(result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+    """Mark what a tool returned as text that a model wrote."""
+    if isinstance(result, ToolMessage):
+        return generated(result)
+    update = result.update
+    if not isinstance(update, Mapping) or not isinstance(update.get("messages"), list):
+        return result
+    messages = [generated(m) if isinstance(m, ToolMessage) else m for m in update["messages"]]
+    return replace(result, update={**update, "messages": messages})

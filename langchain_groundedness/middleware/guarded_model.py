@@ -5,7 +5,6 @@ copy replaces the model; its class differs only in how it streams. Readers of th
 verified text; the message is complete, since it is checked again before it is released.
 """
 
-import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import closing
@@ -28,7 +27,6 @@ from langchain_groundedness.pipeline.release import Release, ReleaseRules
 from langchain_groundedness.pipeline.runs import arun_live, run_live
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
-    ClaimVerdict,
     Edit,
     GroundednessResult,
     GroundednessResultChunk,
@@ -39,6 +37,8 @@ __all__ = ["GuardedCall", "guarded_model"]
 _LOGGER = logging.getLogger(__name__)
 
 _WRITTEN = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
+
+_RELEASED_AT_ONCE = ("id", "response_metadata", "usage_metadata")
 
 
 @dataclass
@@ -105,8 +105,7 @@ class _Guarded:
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         observer = _StreamObserver(self._call)
-        chunks = _chunks(self._original, messages, stop, kwargs)
-        with closing(observer.texts(chunks)) as texts:
+        with closing(observer.texts(self._original, messages, stop=stop, **kwargs)) as texts:
             try:
                 with closing(run_live(texts, observer.live, observer.config)) as steps:
                     for _ in steps:
@@ -124,8 +123,8 @@ class _Guarded:
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         observer = _StreamObserver(self._call)
-        chunks = _achunks(self._original, messages, stop, kwargs)
-        async with Closing(chunks) as written, Closing(observer.atexts(written)) as texts:
+        written = observer.atexts(self._original, messages, stop=stop, **kwargs)
+        async with Closing(written) as texts:
             try:
                 async with Closing(arun_live(texts, observer.live, observer.config)) as steps:
                     async for _ in steps:
@@ -146,7 +145,7 @@ class _Guarded:
 
 @lru_cache(maxsize=64)
 def _guarded_class(model_class: Any) -> Any:
-    inside = {
+    inside: dict[str, Any] = {
         "__module__": model_class.__module__,
         "__qualname__": model_class.__qualname__,
         "__annotations__": {"_call": Any, "_original": Any},
@@ -154,51 +153,22 @@ def _guarded_class(model_class: Any) -> Any:
         "_original": PrivateAttr(default=None),
     }
     guarded = type(model_class)(model_class.__name__, (_Guarded, model_class), inside)
+    # A model's own event stream would bypass `_stream`.
     for name in ("_stream_chat_model_events", "_astream_chat_model_events"):
         if getattr(guarded, name, None) is not None:
-            # A model's own event stream would bypass `_stream`.
             setattr(guarded, name, None)
     return guarded
 
 
-def _overrides(model: BaseChatModel, method: str) -> bool:
-    return getattr(type(model), method) is not getattr(BaseChatModel, method)
-
-
-def _chunks(
-    model: BaseChatModel, messages: Any, stop: Any, kwargs: dict[str, Any]
-) -> Iterator[ChatGenerationChunk]:
-    if model.disable_streaming is not True and _overrides(model, "_stream"):
-        yield from model._stream(messages, stop=stop, **kwargs)  # noqa: SLF001  (LangChain's hook)
-    else:
-        yield _as_chunk(model._generate(messages, stop=stop, **kwargs))  # noqa: SLF001  (LangChain's hook)
-
-
-async def _achunks(
-    model: BaseChatModel, messages: Any, stop: Any, kwargs: dict[str, Any]
-) -> AsyncGenerator[ChatGenerationChunk]:
-    streams = _overrides(model, "_stream") or _overrides(model, "_astream")
-    if model.disable_streaming is not True and streams:
-        async for chunk in model._astream(messages, stop=stop, **kwargs):  # noqa: SLF001  (LangChain's hook)
-            yield chunk
-    else:
-        yield _as_chunk(await model._agenerate(messages, stop=stop, **kwargs))  # noqa: SLF001  (LangChain's hook)
+def _streams(model: BaseChatModel, *methods: str) -> bool:
+    """Tell whether a model streams, by a method of its own."""
+    own = any(getattr(type(model), each) is not getattr(BaseChatModel, each) for each in methods)
+    return own and model.disable_streaming is not True
 
 
 def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
-    message = result.generations[0].message
-    fields = message.model_dump(exclude={"type", "tool_calls", "invalid_tool_calls"})
-    calls = [
-        {
-            "type": "tool_call_chunk",
-            "name": call["name"],
-            "args": json.dumps(call["args"]),
-            "id": call["id"],
-            "index": number,
-        }
-        for number, call in enumerate(getattr(message, "tool_calls", ()))
-    ]
-    return ChatGenerationChunk(message=AIMessageChunk(**fields, tool_call_chunks=calls))
+    fields = result.generations[0].message.model_dump(exclude={"type"})
+    return ChatGenerationChunk(message=AIMessageChunk(**fields))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,11 +179,9 @@ class _OnlyVerified(ReleaseRules):
         corrected = {edit.claim_id for edit in made}
         if all(v.verdict == "supported" or v.claim.id in corrected for v in sentence.verdicts):
             return tuple(made)
-        failed: list[ClaimVerdict] = [
-            v.model_copy(update={"verdict": "unchecked", "reason": "not verified"})
-            for v in sentence.verdicts
-        ]
-        return ReleaseRules.edits(self, text, sentence._replace(verdicts=tuple(failed)))
+        refused = {"verdict": "unchecked", "reason": "not verified"}
+        failed = tuple(v.model_copy(update=refused) for v in sentence.verdicts)
+        return ReleaseRules.edits(self, text, sentence._replace(verdicts=failed))
 
 
 class _StreamObserver:
@@ -223,8 +191,8 @@ class _StreamObserver:
         """Begin to check."""
         call.result, call.written = None, None
         source, checker = call.source, call.checker
-        given: dict[str, Any] = {"documents": list(source.documents), "question": source.question}
-        self.live = checker.live(removes=call.hold, **given, **source.labels)
+        given = {"documents": list(source.documents), "question": source.question, **source.labels}
+        self.live = checker.live(removes=call.hold, **given)
         self.config, self._counter = counted(call.config)
         rules = _OnlyVerified(
             on_unchecked="hold_back",
@@ -242,20 +210,27 @@ class _StreamObserver:
         self._any_left = False
         self._untold: list[GroundednessResultChunk] = []
 
-    def texts(self, chunks: Iterator[ChatGenerationChunk]) -> Generator[str]:
-        """Give the texts of the model's chunks."""
+    def texts(self, model: BaseChatModel, *given: Any, **kwargs: Any) -> Generator[str]:
+        """Call the model, and give its texts."""
         try:
-            for chunk in chunks:
+            if not _streams(model, "_stream"):
+                yield self._take(_as_chunk(model._generate(*given, **kwargs)))  # noqa: SLF001  (LangChain's hook)
+                return
+            for chunk in model._stream(*given, **kwargs):  # noqa: SLF001  (LangChain's hook)
                 yield self._take(chunk)
         except Exception as exc:
             self._model_error = exc
             raise
 
-    async def atexts(self, chunks: AsyncIterator[ChatGenerationChunk]) -> AsyncGenerator[str]:
-        """Give the texts of the model's chunks."""
+    async def atexts(self, model: BaseChatModel, *given: Any, **kwargs: Any) -> AsyncGenerator[str]:
+        """Call the model, and give its texts."""
         try:
-            async for chunk in chunks:
-                yield self._take(chunk)
+            if not _streams(model, "_stream", "_astream"):
+                yield self._take(_as_chunk(await model._agenerate(*given, **kwargs)))  # noqa: SLF001  (LangChain's hook)
+                return
+            async with Closing(model._astream(*given, **kwargs)) as chunks:  # noqa: SLF001  (LangChain's hook)
+                async for chunk in chunks:
+                    yield self._take(chunk)
         except Exception as exc:
             self._model_error = exc
             raise
@@ -299,8 +274,7 @@ class _StreamObserver:
 
     @property
     def _calls_tools(self) -> bool:
-        written = self._call.written
-        return written is not None and bool(written.tool_call_chunks)
+        return bool(self._call.written and self._call.written.tool_call_chunks)
 
     def _new_chunks(self) -> list[GroundednessResultChunk]:
         """Return new events; text before a tool call is not an answer."""
@@ -332,17 +306,10 @@ class _StreamObserver:
         if self._any_left and not any(about):
             return None
         self._any_left = True
-        bare = AIMessageChunk(
-            content="",
-            id=message.id,
-            response_metadata=message.response_metadata,
-            usage_metadata=message.usage_metadata,
-            tool_call_chunks=calls,
-        )
+        kept = {name: getattr(message, name) for name in _RELEASED_AT_ONCE}
+        bare = AIMessageChunk(content="", tool_call_chunks=calls, **kept)
         return ChatGenerationChunk(message=bare, generation_info=chunk.generation_info)
 
     def _with_text(self, text: str) -> ChatGenerationChunk:
-        written = self._call.written
-        return ChatGenerationChunk(
-            message=AIMessageChunk(content=text, id=written.id if written else None)
-        )
+        identity = self._call.written.id if self._call.written else None
+        return ChatGenerationChunk(message=AIMessageChunk(content=text, id=identity))

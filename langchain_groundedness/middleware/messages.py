@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 _OURS = "groundedness"
+
+_WHERE = ("document", "document_id", "start", "end")
+"""What an annotation says about the place of a citation."""
 
 _BARE = (str, int, float, bool, list, dict)
 """Types of fields that can be empty."""
@@ -85,26 +88,19 @@ class HeldAnswer(NamedTuple):
 
 def emptied(value: Any) -> Any:
     """Return an empty value of the same type, as the placeholder of a structured response."""
+    if is_dataclass(value):
+        empty_copy = copy(value)
+        for name in value.__dataclass_fields__:
+            object.__setattr__(empty_copy, name, None)
+        return empty_copy
     if isinstance(value, BaseModel):
-        return _empty_model(value)
-    if not is_dataclass(value):
-        return {}
-    empty = copy(value)
-    for name in value.__dataclass_fields__:
-        object.__setattr__(empty, name, None)
-    return empty
-
-
-def _empty_model(value: BaseModel) -> Any:
-    """Return a model without content; plain data if a computed field cannot do without."""
-    empty = type(value).model_construct()
-    fields = {name: getattr(value, name) for name in type(value).model_fields}
-    empty.__dict__ |= {name: type(v)() for name, v in fields.items() if type(v) in _BARE}
-    try:
-        empty.model_dump(warnings=False)
-    except Exception:  # noqa: BLE001  (whatever the field raises)
-        return {}
-    return empty
+        empty = type(value).model_construct()
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        empty.__dict__ |= {name: type(v)() for name, v in fields.items() if type(v) in _BARE}
+        with suppress(Exception):  # whatever a computed field raises that cannot do without
+            empty.model_dump(warnings=False)
+            return empty
+    return {}
 
 
 def annotated(
@@ -155,19 +151,18 @@ def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
     Not every provider accepts annotations that it did not make.
     """
-    return [_without_annotations(m) if isinstance(m, AIMessage) else m for m in messages]
+    return list(map(_without_annotations, messages))
 
 
-def _without_annotations(message: AIMessage) -> AIMessage:
-    if isinstance(message.content, str) or not any(_has_ours(b) for b in message.content):
+def _without_annotations(message: AnyMessage) -> AnyMessage:
+    if isinstance(message.content, str) or not any(map(_has_ours, message.content)):
         return message
     blocks: list[Any] = [_bare(block) for block in message.content]
-    only = blocks[0] if len(blocks) == 1 else None
-    if only is not None and set(only) == {"type", "text"}:
-        metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
-        update = {"content": only["text"], "response_metadata": metadata}
-        return message.model_copy(update=update)
-    return message.model_copy(update={"content": blocks})
+    if len(blocks) > 1 or set(blocks[0]) != {"type", "text"}:
+        return message.model_copy(update={"content": blocks})
+    metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
+    update = {"content": blocks[0]["text"], "response_metadata": metadata}
+    return message.model_copy(update=update)
 
 
 def _has_ours(block: Any) -> bool:
@@ -210,12 +205,7 @@ def _annotations(result: GroundednessResult, first: int, last: int) -> Iterator[
 
 
 def _citation(citation: Citation, start: int, end: int, found: dict[str, Any]) -> NativeCitation:
-    where = {
-        "document": citation.document,
-        "document_id": citation.document_id,
-        "start": citation.start,
-        "end": citation.end,
-    }
+    where = {name: getattr(citation, name) for name in _WHERE}
     native = NativeCitation(
         type="citation",
         start_index=start,
@@ -259,8 +249,11 @@ class _Leaf(NamedTuple):
     path: tuple[Any, ...]
     start: int
     """First character of its value in the text that was checked."""
-    value: Any
     text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
 
 
 def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
@@ -271,38 +264,37 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
     """
     leaves = _leaves(value, text)
     changes: dict[tuple[Any, ...], str] = {}
-    shifts: dict[tuple[Any, ...], int] = {}
-    for edit in edits:
-        leaf = next((each for each in leaves if _concerns(each, edit)), None)
+    for edit in reversed(edits):  # from the end, so that the places of the others stay
+        leaf = next(
+            (each for each in leaves if each.start < edit.end and edit.start < each.end), None
+        )
         if leaf is None:
             return None
-        inside = leaf.start + shifts.get(leaf.path, 0)
         new = edit.correction or edit.replacement
-        start, end = max(edit.start, leaf.start), min(edit.end, leaf.start + len(leaf.text))
+        start, end = max(edit.start, leaf.start), min(edit.end, leaf.end)
         if new and (start, end) != (edit.start, edit.end):
             return None
         old = changes.get(leaf.path, leaf.text)
-        at = start - leaf.start + inside - leaf.start
-        changes[leaf.path] = old[:at] + new + old[at + end - start :]
-        shifts[leaf.path] = shifts.get(leaf.path, 0) + len(new) - (end - start)
-    new_leaves = {leaf.path: _new(leaf, changes) for leaf in leaves}
+        changes[leaf.path] = old[: start - leaf.start] + new + old[end - leaf.start :]
+    values = dict(values_of(value))
+    new_leaves = {
+        path: new.strip() or ("" if isinstance(values[path], str) else None)
+        for path, new in changes.items()
+    }
     try:
         new_value = _rebuilt(value, new_leaves)
         as_arguments(new_value)
     except Exception:  # noqa: BLE001  (whatever a validator or a computed field raises)
         return None
-    kept = dict(values_of(new_value))
     # A validator may change what it has read already.
-    same = all(kept.get(path) == leaf for path, leaf in values_of(value) if path not in changes)
+    kept = dict(values_of(new_value))
+    same = all(kept.get(path) == leaf for path, leaf in values.items() if path not in changes)
     return new_value if same else None
 
 
 def in_paragraphs(value: Any, text: str) -> str:
     """Separate the values of a structured answer, so that no two read as one sentence."""
-    parts = [
-        f"{label}: {_shown(leaf)}" if label else _shown(leaf)
-        for _, label, leaf in _walk(value, (), "")
-    ]
+    parts = [prefix + _shown(leaf) for _, prefix, leaf in _walk(value, (), "")]
     return "\n\n".join(parts) if "\n".join(parts) == text else text
 
 
@@ -326,10 +318,8 @@ def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[Ba
 
 def as_arguments(value: Any) -> dict[str, Any]:
     """Return a structured answer as arguments of its tool call."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    return {str(key): inner for key, inner in plain(fields).items()}
+    arguments: dict[str, Any] = to_jsonable_python(value, by_alias=False, fallback=str)
+    return arguments
 
 
 def _written(message: BaseMessage) -> str:
@@ -351,46 +341,25 @@ def _data_of(value: Any) -> Any:
     return to_jsonable_python(value, fallback=str)
 
 
-def _new(leaf: _Leaf, changes: Mapping[tuple[Any, ...], str]) -> Any:
-    if leaf.path not in changes:
-        return leaf.value
-    text = changes[leaf.path].strip()
-    return text if text or isinstance(leaf.value, str) else None
-
-
-def _concerns(leaf: _Leaf, edit: Edit) -> bool:
-    return edit.start < leaf.start + len(leaf.text) and leaf.start < edit.end
-
-
 def _leaves(value: Any, text: str) -> list[_Leaf]:
     """Find the values in the text; none if they do not match it."""
+    walked = [(path, prefix, _shown(leaf)) for path, prefix, leaf in _walk(value, (), "")]
     for between in ("\n\n", "\n"):
-        found = _placed(value, between)
-        lines = all(text[leaf.start : leaf.start + len(leaf.text)] == leaf.text for leaf in found)
-        if found and lines and found[-1].start + len(found[-1].text) == len(text):
-            return found
+        if between.join(prefix + shown for _, prefix, shown in walked) != text:
+            continue
+        found, at = [], 0
+        for path, prefix, shown in walked:
+            found.append(_Leaf(path, at + len(prefix), shown))
+            at = found[-1].end + len(between)
+        return found
     # The text is one of the fields.
-    return [
-        _Leaf(path, 0, leaf, text)
-        for path, _, leaf in _walk(value, (), "")
-        if isinstance(leaf, str) and leaf == text
-    ][:1]
-
-
-def _placed(value: Any, between: str) -> list[_Leaf]:
-    found: list[_Leaf] = []
-    at = 0
-    for path, label, leaf in _walk(value, (), ""):
-        shown = _shown(leaf)
-        at += len(f"{label}: ") if label else 0
-        found.append(_Leaf(path, at, leaf, shown))
-        at += len(shown) + len(between)
-    return found
+    return [_Leaf(path, 0, text) for path, leaf in values_of(value) if leaf == text][:1]
 
 
 def _walk(
     value: Any, path: tuple[Any, ...], label: str
 ) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
+    """Yield the values with their paths, and what stands before each of them in its line."""
     parts = _parts(value)
     if parts is not None:
         for key, inner in parts.items():
@@ -399,7 +368,7 @@ def _walk(
         for place, inner in enumerate(value):
             yield from _walk(inner, (*path, place), label)
     elif value is not None:
-        yield path, label, value
+        yield path, f"{label}: " if label else "", value
 
 
 def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
@@ -415,11 +384,9 @@ def _shown(leaf: Any) -> str:
 def _parts(value: Any) -> Mapping[Any, Any] | None:
     if isinstance(value, Mapping):
         return value
-    if isinstance(value, BaseModel):
-        return dict(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    return None
+    return dict(value) if isinstance(value, BaseModel) else None
 
 
 def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:

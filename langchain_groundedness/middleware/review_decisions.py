@@ -163,21 +163,12 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
     said = "The answer is not grounded in what the tools returned"
     if result.is_trusted:
         said = "The policy asks for a review"
+    description = f"{said}: {'; '.join(result.decision.reasons)}"
+    answer, decisions = {"answer": result.original_answer}, ["approve", "edit", "reject", "respond"]
     request = {
         "type": "groundedness_review",
-        "action_requests": [
-            {
-                "name": _ACTION,
-                "args": {"answer": result.original_answer},
-                "description": f"{said}: {'; '.join(result.decision.reasons)}",
-            }
-        ],
-        "review_configs": [
-            {
-                "action_name": _ACTION,
-                "allowed_decisions": ["approve", "edit", "reject", "respond"],
-            }
-        ],
+        "action_requests": [{"name": _ACTION, "args": answer, "description": description}],
+        "review_configs": [{"action_name": _ACTION, "allowed_decisions": decisions}],
         "groundedness": state_record(result, turn, "annotated"),
         "suggestion": suggested(result),
         "record_id": record_id,
@@ -202,12 +193,10 @@ def first_decision(
     if not isinstance(log, SQLAuditLog):
         return given, None
     review = review_of(given)
-    assert review.action is not None  # noqa: S101  (every decision is an action)
-    with suppress(
-        GroundednessError
-    ):  # the log is down, or this is an event loop, which must not block
+    said: Any = review.model_dump(include={"action", "answer", "note"})
+    # The log may be down, or this is an event loop, which must not block.
+    with suppress(GroundednessError):
         log.flush(_DURABLE_TIMEOUT)
-    said: Any = {"action": review.action, "answer": review.answer, "note": review.note}
     revision = 0
     try:
         if given.revision is not None:
@@ -310,10 +299,8 @@ def resume_reviewed(
             audit log has not kept.
         ConfigurationError: It is not a record.
     """
-    _decided_review(record)
-    if record.thread_id is None:
+    if (config := _config_of(record, config)) is None:
         return None
-    config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
     answer = _answer(graph.get_state(config, subgraphs=True), record)
     return None if answer is None else graph.invoke(answer, config)
 
@@ -335,12 +322,18 @@ async def aresume_reviewed(
         GroundednessError: As `resume_reviewed`.
         ConfigurationError: As `resume_reviewed`.
     """
+    if (config := _config_of(record, config)) is None:
+        return None
+    answer = _answer(await graph.aget_state(config, subgraphs=True), record)
+    return None if answer is None else await graph.ainvoke(answer, config)
+
+
+def _config_of(record: AuditRecord, config: RunnableConfig | None) -> RunnableConfig | None:
+    """Return the config that resumes the thread of a decided record, if it is of one."""
     _decided_review(record)
     if record.thread_id is None:
         return None
-    config = merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
-    answer = _answer(await graph.aget_state(config, subgraphs=True), record)
-    return None if answer is None else await graph.ainvoke(answer, config)
+    return merge_configs(config, {"configurable": {"thread_id": record.thread_id}})
 
 
 def _decided_review(record: AuditRecord) -> Review:
@@ -359,12 +352,7 @@ def _answer(snapshot: Any, record: AuditRecord) -> Command[Any] | None:
     """Resume only the interrupt of this record, once the decision has taken effect."""
     if record.review.time is not None and record.review.time > datetime.now(UTC):
         return None
-    asked = (
-        interrupt.id
-        for interrupt in snapshot.interrupts
-        if isinstance(interrupt.value, dict) and interrupt.value.get("record_id") == record.id
-    )
-    identity = next(asked, None)
-    if identity is None:
-        return None
-    return Command(resume={identity: resume_value(record)})
+    for asked in snapshot.interrupts:
+        if isinstance(asked.value, dict) and asked.value.get("record_id") == record.id:
+            return Command(resume={asked.id: resume_value(record)})
+    return None

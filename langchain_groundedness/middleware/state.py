@@ -1,11 +1,12 @@
 """Reads the last turn from an agent's state, and writes the result of its check.
 
+It also keeps the tool results of the conversation there, since messages are trimmed and summarised.
 Pure. It writes plain data, which any checkpointer can store.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -13,19 +14,33 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.conditions import DecisionContext
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, is_question
+from langchain_groundedness.inputs.formats import (
+    EARLIER_CHARACTERS,
+    LABELS,
+    CheckInput,
+    InputReader,
+    generated,
+    is_question,
+    tool_documents,
+    turns_of,
+    within_budget,
+)
 from langchain_groundedness.types import Claim, ClaimVerdict, GroundednessResult
 
 __all__ = [
+    "EVIDENCE_KEY",
     "STATE_KEY",
     "Outcome",
     "Turn",
+    "kept_evidence",
     "message_to_model",
+    "messages_of",
     "plain",
     "plain_result",
     "read_answer",
     "read_result",
     "read_turn",
+    "record_of",
     "result_record",
     "state_record",
     "state_value",
@@ -60,11 +75,9 @@ class Turn:
     @property
     def handed_over(self) -> bool:
         """Whether a tool's own result, with no documents beside it, is the answer."""
-        return (
-            isinstance(self.final, ToolMessage)
-            and self.structured is None
-            and not _holds_documents(self.final.artifact)
-        )
+        if not isinstance(self.final, ToolMessage) or self.structured is not None:
+            return False
+        return not any(tool_documents([generated(self.final)]))
 
     @property
     def own_messages(self) -> tuple[BaseMessage, ...]:
@@ -74,35 +87,20 @@ class Turn:
 
 def read_turn(state: Any) -> Turn:
     """Read the last turn from the state of an agent or a graph."""
-    messages = [m for m in state_value(state, "messages") or () if isinstance(m, BaseMessage)]
+    messages = messages_of(state)
     asked = max((n for n, m in enumerate(messages) if is_question(m)), default=-1)
     key = (messages[asked].id or str(asked)) if asked >= 0 else ""
-    record = state_value(state, STATE_KEY)
-    same = isinstance(record, Mapping) and record.get("turn") == key
+    record = record_of(state, key)
+    final, call = _final(messages[asked + 1 :])
     present = {message.id for message in messages}
-    own = messages[asked + 1 :]
-    final, call = _final(own)
-    drafts = record.get("drafts", ()) if same else ()
     return Turn(
         key=key,
         final=final,
         call=call,
         structured=state_value(state, "structured_response"),
-        retries=int(record.get("retries", 0)) if same else 0,
-        drafts=tuple(draft for draft in drafts if draft in present),
+        retries=int(record.get("retries", 0)),
+        drafts=tuple(draft for draft in record.get("drafts", ()) if draft in present),
     )
-
-
-def read_answer(state: Any, reader: InputReader) -> CheckInput:
-    """Read the input of the check from an agent's state."""
-    # Other keys belong to the application and are evidence only if an option says so.
-    named = (reader.answer_key, reader.documents_key, reader.question_key)
-    known = {
-        **{key: state_value(state, key) for key in named if key is not None},
-        "messages": list(state_value(state, "messages") or ()),
-        "structured_response": state_value(state, "structured_response"),
-    }
-    return reader(known)
 
 
 def message_to_model(text: str, **fields: Any) -> HumanMessage:
@@ -115,6 +113,18 @@ def state_value(state: Any, key: str) -> Any:
     return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
 
 
+def messages_of(state: Any) -> list[BaseMessage]:
+    """Give the messages of a state."""
+    return [m for m in state_value(state, "messages") or () if isinstance(m, BaseMessage)]
+
+
+def record_of(state: Any, turn: str | None = None) -> Mapping[str, Any]:
+    """Give what was stored about the last answer; nothing if it was in another turn."""
+    record = state_value(state, STATE_KEY)
+    known = isinstance(record, Mapping) and (turn is None or record.get("turn") == turn)
+    return record if known else {}
+
+
 def _final(
     messages: Sequence[BaseMessage],
 ) -> tuple[AIMessage | ToolMessage | None, AIMessage | None]:
@@ -124,19 +134,8 @@ def _final(
     if last is None or last.status == "error":
         return None, None
     calls = (m for m in reversed(messages) if isinstance(m, AIMessage))
-    return last, next((m for m in calls if _calls(m, last.tool_call_id)), None)
-
-
-def _holds_documents(artifact: Any) -> bool:
-    listed = artifact if isinstance(artifact, list | tuple) else [artifact]
-    return any(
-        isinstance(item, Document) or (isinstance(item, Mapping) and "page_content" in item)
-        for item in listed
-    )
-
-
-def _calls(message: AIMessage, call_id: str) -> bool:
-    return any(call["id"] == call_id for call in message.tool_calls)
+    asked = (m for m in calls if last.tool_call_id in (call["id"] for call in m.tool_calls))
+    return last, next(asked, None)
 
 
 Outcome: TypeAlias = Literal[
@@ -224,3 +223,85 @@ def plain(value: Any) -> Any:
 def _as_data(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else str(value)
+
+
+EVIDENCE_KEY = "groundedness_evidence"
+"""State key of the tool results of a conversation."""
+
+
+def kept_evidence(state: Any, reader: InputReader) -> dict[str, Any]:
+    """Return what the state must keep: the tool results it has kept, and those in its messages.
+
+    Turns are numbered from the start of the conversation, even if its first messages are gone.
+    """
+    known = state_value(state, EVIDENCE_KEY) or {}
+    messages = messages_of(state)
+    questions = [message.id for message in messages if is_question(message)]
+    number, question = known.get("turn", 0), known.get("question")
+    if known and question in questions:
+        number += len(questions) - 1 - questions.index(question)
+    elif questions:
+        number += 1 if known else len(questions)
+    results = {result["message"]: result for result in known.get("results", ())}
+    for back, turn in enumerate(reversed(turns_of(messages))):
+        for message in turn:
+            if isinstance(message, ToolMessage) and (back == 0 or _id(message) not in results):
+                results[_id(message)] = _result(message, number - back, reader)
+    return {
+        "turn": number,
+        "question": questions[-1] if questions else question,
+        "results": list(_bounded(results.values())),
+    }
+
+
+def read_answer(state: Any, reader: InputReader) -> CheckInput:
+    """Read the input of the check, with kept tool results beside those of the last turn."""
+    # Other keys belong to the application and are evidence only if an option says so.
+    named = (reader.answer_key, reader.documents_key, reader.question_key)
+    keys = (*filter(None, named), "structured_response")
+    known = {key: state_value(state, key) for key in keys}
+    known["messages"] = list(state_value(state, "messages") or ())
+    source = replace(reader, evidence="turn")(known)
+    if source.documents and source.evidence_source == "returned":
+        return source
+    messages = messages_of(state)
+    read = {_id(m) for m in turns_of(messages)[-1] if isinstance(m, ToolMessage)}
+    kept = kept_evidence(state, reader)
+    turn = kept["turn"]
+    others = [
+        document
+        for result in kept["results"]
+        if result["message"] not in read and (reader.evidence == "thread" or result["turn"] == turn)
+        for document in _documents(result, now=turn)
+    ]
+    documents = (*source.documents, *within_budget(others, known=source.documents))
+    return source.model_copy(update={"documents": documents, "evidence_source": "retrieved"})
+
+
+def _result(message: ToolMessage, turn: int, reader: InputReader) -> dict[str, Any]:
+    found = tool_documents([message], trust_generated=reader.trust_generated)
+    documents = [
+        {"page_content": d.page_content, "metadata": d.metadata, "id": d.id} for d in found
+    ]
+    return plain({"turn": turn, "message": _id(message), "documents": documents})  # type: ignore[no-any-return]  # a dict
+
+
+def _bounded(results: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Keep the latest results, the last turn first, up to a limit of text."""
+    left = EARLIER_CHARACTERS
+    for result in sorted(results, key=lambda result: -result["turn"]):
+        left -= sum(len(document["page_content"]) for document in result["documents"])
+        if left < 0:
+            return
+        if result["documents"]:
+            yield result
+
+
+def _documents(result: Mapping[str, Any], *, now: int) -> Iterator[Document]:
+    turn = {} if result["turn"] == now else {"turn": result["turn"]}
+    for document in result["documents"]:
+        yield Document(**{**document, "metadata": {**document["metadata"], **turn}})
+
+
+def _id(message: ToolMessage) -> str:
+    return message.id or message.tool_call_id

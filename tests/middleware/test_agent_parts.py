@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from langchain_groundedness import Claim, ClaimVerdict, Decision, GroundednessResult
 from langchain_groundedness.correction.edits import apply_edits
-from langchain_groundedness.middleware.actions import without_failed_claims
+from langchain_groundedness.middleware.answer_check import without_failed_claims
 from langchain_groundedness.middleware.messages import (
     annotated,
     as_arguments,
