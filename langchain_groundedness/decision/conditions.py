@@ -24,18 +24,6 @@ from langchain_groundedness.display.counts import count_of
 from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
-__all__ = [
-    "Amount",
-    "Conditions",
-    "DecisionContext",
-    "Flag",
-    "Holds",
-    "PolicyPart",
-    "Range",
-    "as_tuple",
-    "holds_for_score",
-]
-
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
 
 _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {

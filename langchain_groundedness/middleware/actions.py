@@ -15,6 +15,7 @@ from langchain_groundedness.correction.edits import apply_edits, removal
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.modes import MODES, effect_on
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.inputs.formats import NO_DOCUMENTS
 from langchain_groundedness.llm.prompts import fence, fold_space
 from langchain_groundedness.middleware.messages import (
     annotated,
@@ -36,7 +37,6 @@ from langchain_groundedness.middleware.state import (
     message_to_model,
     state_record,
 )
-from langchain_groundedness.pipeline.check import NO_DOCUMENTS
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
 __all__ = ["Actions", "AfterRetries", "OnUngrounded", "without_failed_claims"]

@@ -32,8 +32,6 @@ from langchain_groundedness.types import (
     Usage,
 )
 
-__all__ = ["Job", "LiveCheck"]
-
 
 @dataclass
 class SentenceUnit:
