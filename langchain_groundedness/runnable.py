@@ -220,17 +220,11 @@ class GroundednessRunnable(
         self._import_verifier()
 
     @override
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> GroundednessResult:
-        return self.batch([input], config, **kwargs)[0]
-
-    @override
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
         await admitted()
-        return (await self.abatch([input], config, **kwargs))[0]
+        return await super().ainvoke(input, config, **kwargs)
 
     def warm_up(self) -> None:
         """Load models and data now instead of on first use; further calls are free."""

@@ -122,6 +122,16 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
         """Do what `_run` does without blocking the event loop."""
 
     @override
+    def invoke(self, input: InputT, config: RunnableConfig | None = None, **kwargs: Any) -> ResultT:
+        return self.batch([input], config, **kwargs)[0]
+
+    @override
+    async def ainvoke(
+        self, input: InputT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ResultT:
+        return (await self.abatch([input], config, **kwargs))[0]
+
+    @override
     def batch(
         self,
         inputs: list[InputT],

@@ -47,11 +47,10 @@ class ReleaseRules:
         labelled: bool = True,
     ) -> Holds:
         """Return whether the known verdicts block the answer."""
-        policy = self.check.policy
-        if not policy.may_block:
+        if not self.check.policy.may_block:
             return Holds.NO
         given = self.check.decision_context(source, verdicts, complete=complete, labelled=labelled)
-        return policy.blocking(given)
+        return self.check.policy.blocking(given)
 
     def edits(
         self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
