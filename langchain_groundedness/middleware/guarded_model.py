@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -213,7 +213,7 @@ class _OnlyVerified(ReleaseRules):
             v.model_copy(update={"verdict": "unchecked", "reason": "not verified"})
             for v in sentence.verdicts
         ]
-        return ReleaseRules.edits(self, text, sentence._replace(verdicts=tuple(failed)))
+        return ReleaseRules.edits(self, text, replace(sentence, verdicts=tuple(failed)))
 
 
 class _StreamObserver:
