@@ -46,14 +46,13 @@ Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
 
 def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
     """Run a flow to its end."""
-    step = _resume(flow, None, None)
-    while isinstance(step, ModelCall):
+    reply, error = None, None
+    while isinstance(step := _resume(flow, reply, error), ModelCall):
+        reply = error = None
         try:
             reply = call_with_timeout(step.seconds, step.bound("invoke", config))
         except Exception as exc:  # noqa: BLE001  (the flow handles it)
-            step = _resume(flow, None, exc)
-        else:
-            step = _resume(flow, reply, None)
+            error = exc
     return step.result  # type: ignore[no-any-return]  # untyped
 
 
@@ -61,10 +60,8 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
     """Run a flow to its end without blocking the event loop."""
     reply, error = None, None
     while True:
-        if size > _OFF_LOOP_SIZE:
-            step = await computed(size, _resume, flow, reply, error)
-        else:
-            step = _resume(flow, reply, error)
+        resume = partial(_resume, flow, reply, error)
+        step = await computed(size, resume) if size > _OFF_LOOP_SIZE else resume()
         if isinstance(step, _End):
             return step.result  # type: ignore[no-any-return]  # untyped
         reply = error = None
