@@ -26,7 +26,7 @@ from langchain_groundedness.verification.scoring import answer_verdict
 
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
 
-_WORSE: Final = ("has_contradictions", "unchecked", "partially_grounded")
+_WORSE: Final[tuple[AnswerVerdict, ...]] = ("has_contradictions", "unchecked", "partially_grounded")
 
 _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
     **{verdict: frozenset(_WORSE[:number]) for number, verdict in enumerate(_WORSE, 1)},

@@ -594,7 +594,7 @@ class Check:
         return result.model_copy(update={"final": final, "decision": final.decision})
 
     def decision_context(
-        self, source: CheckInput, verdicts: Sequence[ClaimVerdict], **known: bool
+        self, source: CheckInput, verdicts: Sequence[ClaimVerdict], **known: Any
     ) -> DecisionContext:
         """Build the context for the policy; it may be unfinished (`complete`, `labelled`)."""
         return DecisionContext(
