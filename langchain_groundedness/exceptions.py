@@ -19,7 +19,7 @@ keys; the attribute `raw` holds a model's reply.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
@@ -44,9 +44,6 @@ __all__ = [
 
 _CODE = re.compile(r"[a-z][a-z0-9_.-]{2,50}")
 _KEY = re.compile(r"api[_ -]?key|authenticat|credential|auth_token", re.IGNORECASE)
-_CONNECT_TIMEOUT = re.compile(r"Connect\w*Timeout")
-_TIMED_OUT = re.compile(r"Timeout(?!Error$)|\w+TimeoutError$")
-_CONNECTION = re.compile(r"Connect")
 _HINTS = {
     401: "check the API key",
     403: "the API key has no access to this",
@@ -54,7 +51,15 @@ _HINTS = {
     413: "the request is too large for the model",
     429: "too many requests, or the quota is used up",
 }
-_UNREACHABLE = "the server could not be reached"
+_HINTS_BY_NAME = (
+    (re.compile(r"Connect\w*Timeout"), "the server could not be reached"),
+    (  # before the next: some clients derive timeouts from connection errors
+        re.compile(r"Timeout(?!Error$)|\w+TimeoutError$"),
+        "its client gave up waiting; see the timeout of the client",
+    ),
+    (re.compile(r"Connect"), "the server could not be reached"),
+)
+"""What the class of an error, of its bases or of its causes tells; the first that fits."""
 _MAX_CAUSES = 10
 
 
@@ -257,32 +262,20 @@ def details(error: BaseException) -> str:
     parts = [f"HTTP {status}"] if isinstance(status, int) else []
     if isinstance(code, str) and _CODE.fullmatch(code):
         parts.append(code)
-    found = ", ".join(parts)
-    hint = _hint(error, status)
-    return "; ".join(filter(None, (found, hint)))
+    return "; ".join(filter(None, (", ".join(parts), _hint(error, status))))
 
 
 def _hint(error: BaseException, status: object) -> str:
     if isinstance(status, int):
         return _HINTS.get(status, "")
-    names = [kind.__name__ for each in _causes(error) for kind in type(each).__mro__]
-    if any(map(_CONNECT_TIMEOUT.search, names)):
-        return _UNREACHABLE
-    if any(map(_TIMED_OUT.search, names)):  # some clients derive timeouts from connection errors
-        return "its client gave up waiting; see the timeout of the client"
-    if any(map(_CONNECTION.search, names)):
-        return _UNREACHABLE
+    chain = [error]
+    while (at := chain[-1].__cause__) is not None and len(chain) < _MAX_CAUSES:
+        chain.append(at)
+    names = [kind.__name__ for each in chain for kind in type(each).__mro__]
+    for pattern, hint in _HINTS_BY_NAME:
+        if any(map(pattern.search, names)):
+            return hint
     return "is the API key set?" if _KEY.search(str(error)) else ""
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its chain of causes."""
-    at: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if at is None:
-            return
-        yield at
-        at = at.__cause__
 
 
 def describe_error(error: Exception) -> str:

@@ -24,7 +24,12 @@ from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.modes import MODES, Finding
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs.formats import Evidence, GroundednessInput, InputReader
+from langchain_groundedness.inputs.formats import (
+    Evidence,
+    GroundednessInput,
+    InputReader,
+    ReadingOptions,
+)
 from langchain_groundedness.llm.chat_models import ChatModel, GivenModel
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck
@@ -56,9 +61,7 @@ _Runnable: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 
-class CheckerOptions(TypedDict, total=False):
-    """Options of `GroundednessRunnable` that guard, handlers and middleware also accept."""
-
+class _StageOptions(TypedDict, total=False):
     model: GivenModel | None
     model_timeout: float | None
     extractor: _Runnable | None
@@ -73,12 +76,11 @@ class CheckerOptions(TypedDict, total=False):
     examples: Sequence[Any] | None
     single_pass: bool | SinglePassJudge
     verdict_cache: VerdictCache | None
-    evidence: Evidence
-    trust_generated: bool
     metadata_keys: Sequence[str]
-    answer_key: str | None
-    documents_key: str | None
-    question_key: str | None
+
+
+class CheckerOptions(_StageOptions, ReadingOptions, total=False):
+    """Options of `GroundednessRunnable` that guard, handlers and middleware also accept."""
 
 
 class RunnableOptions(CheckerOptions, total=False):
@@ -210,7 +212,8 @@ class GroundednessRunnable(
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
-        _refuse_conflicts(self)
+        for problem in _conflicts(self):
+            raise ValueError(problem)
         self._import_verifier()
         return self
 
@@ -220,17 +223,11 @@ class GroundednessRunnable(
         self._import_verifier()
 
     @override
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> GroundednessResult:
-        return self.batch([input], config, **kwargs)[0]
-
-    @override
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
         await admitted()
-        return (await self.abatch([input], config, **kwargs))[0]
+        return await super().ainvoke(input, config, **kwargs)
 
     def warm_up(self) -> None:
         """Load models and data now instead of on first use; further calls are free."""
@@ -329,21 +326,13 @@ class GroundednessRunnable(
         Returns:
             The check, for a driver to feed.
         """
-        gather = self.context_extractor is not None
-        reader = self._reader(**given)
-        return LiveCheck(self.check, reader, gather=gather, removes=removes, whole=whole)
+        return LiveCheck(self.check, self._reader(**given), removes=removes, whole=whole)
 
     @property
     def reader(self) -> InputReader:
         """The reader of its inputs."""
-        return InputReader(
-            context_extractor=self.context_extractor,
-            evidence=self.evidence,
-            trust_generated=self.trust_generated,
-            answer_key=self.answer_key,
-            documents_key=self.documents_key,
-            question_key=self.question_key,
-        )
+        names = ("context_extractor", *ReadingOptions.__annotations__)
+        return InputReader(**{name: getattr(self, name) for name in names})
 
     def _reader(self, **given: Any) -> InputReader:
         return self.reader.with_parts(type(self).__name__, given)
@@ -385,38 +374,33 @@ expand_options(GroundednessRunnable.__init__, GroundednessRunnable)
 HTML_FORMATTERS[GroundednessResult] = result_html
 
 
-def _refuse_conflicts(options: GroundednessRunnable) -> None:
-    """Raise `ValueError` for options that exclude each other."""
+def _conflicts(options: GroundednessRunnable) -> Iterator[str]:
+    """Yield why options exclude each other."""
     single = options.single_pass is not False
-    theirs = options.extractor is not None or options.verifier is not None
-    if single and (theirs or options.examples is not None):
-        msg = (
+    theirs = (options.extractor, options.verifier, options.examples)
+    if single and any(each is not None for each in theirs):
+        yield (
             "single_pass excludes extractor=, verifier= and examples=, because it finds and judges "
             "the claims itself: pass one or the other"
         )
-        raise ValueError(msg)
     if options.single_pass is True and options.model is None:
-        msg = "single_pass=True needs a model: pass model=, or single_pass=SinglePassJudge(...)"
-        raise ValueError(msg)
+        yield "single_pass=True needs a model: pass model=, or single_pass=SinglePassJudge(...)"
     if options.examples is not None and (options.model is None or options.extractor is not None):
-        msg = (
+        yield (
             "examples= needs model= and excludes extractor=: pass the examples to your own "
             "extractor instead"
         )
-        raise ValueError(msg)
     if options.verdict_cache is not None:
         if single:
-            msg = (
+            yield (
                 "verdict_cache excludes single_pass, which judges whole answers instead of single "
                 "claims: pass one of them"
             )
-            raise ValueError(msg)
         require_store(options.verdict_cache, "verdict_cache")
         options._verifier(None)  # noqa: SLF001  (raises if verdicts cannot be cached)
     at_most = options.policy.at_most
     if options.on_contradicted == "block" and at_most != "block":
-        msg = f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
-        raise ValueError(msg)
+        yield f"on_contradicted='block' excludes a policy with at_most={at_most!r}: change one"
 
 
 def show_checker_options(function: _FunctionT) -> _FunctionT:

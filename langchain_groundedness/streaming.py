@@ -239,11 +239,10 @@ class _Guarded:
     ) -> None:
         self.config, self._counter = counted(config)
         self.live = guard.checker.live(removes=guard.rules.removes, **given)
-        immediate = guard.release == "immediate"
-        self.release = Release(self.live, guard.rules, immediate=immediate)
-        self._events = EventStream(self.config)
         self._rules = guard.rules
-        self._immediate = immediate
+        self._immediate = guard.release == "immediate"
+        self.release = Release(self.live, self._rules, immediate=self._immediate)
+        self._events = EventStream(self.config)
         self._released: list[str] = []
         self.result: GroundednessResult | None = None
 
@@ -264,14 +263,12 @@ class _Guarded:
         return self.live.abandon(self._counter.usage) if self.shown else None
 
     def advance(self) -> str:
-        return self._store(self.release.take())
+        self._released.append(text := self.release.take())
+        return text
 
     def end(self) -> str:
         self.result = self.live.conclude(self._counter.usage)
-        return self._store(self.release.finish(self.result))
-
-    def _store(self, text: str) -> str:
-        self._released.append(text)
+        self._released.append(text := self.release.finish(self.result))
         return text
 
     def publish(self) -> None:

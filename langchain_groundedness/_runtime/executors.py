@@ -11,14 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
+from functools import cache, partial
 from typing import ParamSpec, TypeVar
 
 from langchain_core.documents import Document
 
 from langchain_groundedness.exceptions import GroundednessError
-
-__all__ = ["admitted", "computed", "size_of"]
 
 _P = ParamSpec("_P")
 
@@ -39,7 +37,7 @@ async def computed(
     """Run a function in a worker thread, and await its result."""
     work = partial(copy_context().run, _called, partial(function, *args, **kwargs))
     try:
-        future = _EXECUTORS.for_size(size).submit(work)
+        future = _executor("long" if size > _OFF_LOOP_SIZE else "short").submit(work)
     except RuntimeError as exc:
         msg = (
             "a check started while Python was shutting down, when no threads can start: finish "
@@ -56,25 +54,14 @@ def _called(function: Callable[[], _T]) -> _T:
         raise RuntimeError(*exc.args) from exc
 
 
-class _Executors:
-    """The worker threads of this process."""
-
-    def __init__(self) -> None:
-        self.start()
-
-    def for_size(self, size: int) -> ThreadPoolExecutor:
-        return self._long if size > _OFF_LOOP_SIZE else self._short
-
-    def start(self) -> None:
-        """Create the executors; again after a fork, because a child has no threads."""
-        self._short = ThreadPoolExecutor(1, thread_name_prefix="groundedness-short")
-        self._long = ThreadPoolExecutor(1, thread_name_prefix="groundedness-long")
+@cache
+def _executor(name: str) -> ThreadPoolExecutor:
+    """Return the worker thread for `short` or for `long` texts."""
+    return ThreadPoolExecutor(1, thread_name_prefix=f"groundedness-{name}")
 
 
-_EXECUTORS = _Executors()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_EXECUTORS.start)
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_executor.cache_clear)
 
 _ITERATIONS_BETWEEN = 32
 """Event loop iterations between two admissions. With 500 concurrent checks by a chat model, the

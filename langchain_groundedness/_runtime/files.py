@@ -14,27 +14,6 @@ from typing import IO
 
 from langchain_groundedness.exceptions import ConfigurationError
 
-__all__ = [
-    "LARGEST_SETTINGS",
-    "failure",
-    "lines_up_to",
-    "lock_file",
-    "locked",
-    "need_locks",
-    "open_private",
-    "opened_private",
-    "private_folder",
-    "read_up_to",
-    "refuse_symlink",
-    "refusing",
-    "replace_file",
-    "replacing",
-    "try_lock",
-    "unusable",
-    "whole_up_to",
-    "write_all",
-]
-
 logger = logging.getLogger("langchain_groundedness")
 
 try:
@@ -70,22 +49,19 @@ def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = Fa
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file")
     if flags & (os.O_WRONLY | os.O_RDWR):
-        _warn_if_shared(path, mode)
+        _warn_if_shared(os.fspath(path), stat.S_IMODE(mode))
     return descriptor
 
 
-def _warn_if_shared(path: Path, mode: int) -> None:
-    if mode & _OTHERS and os.name == "posix":
-        _warn_once(os.fspath(path), stat.S_IMODE(mode))
-
-
 @lru_cache(maxsize=1024)
-def _warn_once(path: str, mode: int) -> None:
-    logger.warning(
-        "%s has mode %04o, so others than its owner can use it, and it holds texts of answers "
-        "and documents; unless they should, run: chmod 600 %s",
-        *(path, mode, shlex.quote(path)),
-    )
+def _warn_if_shared(path: str, mode: int) -> None:
+    """Warn once about each file that others than its owner can use."""
+    if mode & _OTHERS and os.name == "posix":
+        logger.warning(
+            "%s has mode %04o, so others than its owner can use it, and it holds texts of answers "
+            "and documents; unless they should, run: chmod 600 %s",
+            *(path, mode, shlex.quote(path)),
+        )
 
 
 def failure(error: OSError, path: Path | str | None = None) -> str:
@@ -145,20 +121,15 @@ def replacing(path: Path, *, private: bool = True) -> Iterator[IO[bytes]]:
         descriptor = os.open(draft, flags, _OWNER_ONLY if private else _READ_WRITE_ALL)
         with os.fdopen(descriptor, "wb") as file:
             if os.name == "posix" and target.exists():
-                _copy_mode(descriptor, target)
+                mode = stat.S_IMODE(target.stat().st_mode)
+                if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+                    os.fchmod(descriptor, mode)
                 if private:
-                    _warn_if_shared(target, target.stat().st_mode)
+                    _warn_if_shared(os.fspath(target), mode)
             yield file
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _copy_mode(descriptor: int, of: Path) -> None:
-    """Give a file that is written the mode of the one that it will replace."""
-    mode = stat.S_IMODE(of.stat().st_mode)
-    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(descriptor, mode)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -234,7 +205,7 @@ def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
     while part := file.read(_CHUNK_SIZE):
         size += len(part)
         if size > most:
-            raise _OversizeError(most, path)
+            raise OSError(errno.EFBIG, f"larger than {_most_read(most)}", str(path))
         parts.append(part)
     return b"".join(parts)
 
@@ -243,12 +214,9 @@ def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
     """Yield lines of at most `most` bytes."""
     while line := file.readline(most + 1):
         if len(line) > most:
-            raise _OversizeError(most, path, of="line")
+            raise OSError(errno.EFBIG, f"a line is longer than {_most_read(most)}", str(path))
         yield line
 
 
-class _OversizeError(OSError):
-    def __init__(self, most: int, path: Path, *, of: str = "") -> None:
-        what = f"a {of} is longer" if of else "larger"
-        message = f"{what} than {most >> 20} MiB, the most that is read"
-        super().__init__(errno.EFBIG, message, str(path))
+def _most_read(most: int) -> str:
+    return f"{most >> 20} MiB, the most that is read"

@@ -16,17 +16,6 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.timeouts import acall_with_timeout, call_with_timeout
 
-__all__ = [
-    "Flow",
-    "FlowRunnable",
-    "JointBatch",
-    "ModelCall",
-    "adrive",
-    "drive",
-    "exceptions_at_most",
-    "quiet",
-]
-
 ResultT = TypeVar("ResultT")
 
 
@@ -57,14 +46,13 @@ Flow: TypeAlias = Generator[ModelCall, Any, ResultT]
 
 def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
     """Run a flow to its end."""
-    step = _resume(flow, None, None)
-    while isinstance(step, ModelCall):
+    reply, error = None, None
+    while isinstance(step := _resume(flow, reply, error), ModelCall):
+        reply = error = None
         try:
             reply = call_with_timeout(step.seconds, step.bound("invoke", config))
         except Exception as exc:  # noqa: BLE001  (the flow handles it)
-            step = _resume(flow, None, exc)
-        else:
-            step = _resume(flow, reply, None)
+            error = exc
     return step.result  # type: ignore[no-any-return]  # untyped
 
 
@@ -72,10 +60,8 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
     """Run a flow to its end without blocking the event loop."""
     reply, error = None, None
     while True:
-        if size > _OFF_LOOP_SIZE:
-            step = await computed(size, _resume, flow, reply, error)
-        else:
-            step = _resume(flow, reply, error)
+        resume = partial(_resume, flow, reply, error)
+        step = await computed(size, resume) if size > _OFF_LOOP_SIZE else resume()
         if isinstance(step, _End):
             return step.result  # type: ignore[no-any-return]  # untyped
         reply = error = None
@@ -131,6 +117,16 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
     @abstractmethod
     async def _arun(self, *args: Any, **kwargs: Any) -> Any:
         """Do what `_run` does without blocking the event loop."""
+
+    @override
+    def invoke(self, input: InputT, config: RunnableConfig | None = None, **kwargs: Any) -> ResultT:
+        return self.batch([input], config, **kwargs)[0]
+
+    @override
+    async def ainvoke(
+        self, input: InputT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ResultT:
+        return (await self.abatch([input], config, **kwargs))[0]
 
     @override
     def batch(

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.prompts.chat import BaseChatPromptTemplate
@@ -49,8 +49,6 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
 )
 
-__all__ = ["Corrector"]
-
 _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LONGEST_JOIN = 40
@@ -63,7 +61,6 @@ _CLOSES_SENTENCE = re.compile(
 
 Span: TypeAlias = tuple[int, int]
 _LocatedVerdict: TypeAlias = tuple[ClaimVerdict, Span]
-_EditsAndRest: TypeAlias = tuple[list[Edit], list[_LocatedVerdict]]
 
 
 class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
@@ -114,23 +111,6 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    def _plan(self, task: CorrectionTask) -> _EditsAndRest:
-        """Return the edits that need no model, and the statements that do."""
-        spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
-        edits: list[Edit] = []
-        unlocated: list[_LocatedVerdict] = []
-        for verdict, span in spans:
-            if _action(task, verdict) == "strip":
-                edits += filter(None, [_strip(task, verdict, span, spans)])
-            elif _action(task, verdict) == "correct":
-                text = task.answer[slice(*span)]
-                change = _least_change(text, verdict) or _change_of_claim(text, verdict)
-                if change is None:
-                    unlocated.append((verdict, span))
-                else:
-                    edits.append(self._edit(task.answer, verdict, span, change))
-        return edits, unlocated
-
     def fall_back(self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
         """Edit claims that could not be corrected.
 
@@ -142,12 +122,10 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             For each claim that is located in the answer, its replacement by the evidence sentence,
             or its removal.
         """
-        spans = [(v, span) for v in task.verdicts if (span := _span(v, task.answer))]
+        spans = _located(task.verdicts, task.answer)
         edits: list[Edit] = []
         left: list[_LocatedVerdict] = []
-        for verdict in verdicts:
-            if (span := _span(verdict, task.answer)) is None:
-                continue
+        for verdict, span in _located(verdicts, task.answer):
             quotes = [c.quote for c in verdict.citations if c.holds_in(task.documents)]
             stripped = _strip(task, verdict, span, spans)
             alone = stripped is not None and _other_half(task, span, spans) is None
@@ -172,7 +150,19 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
 
     @override
     def _flow(self, task: CorrectionTask, /, **_: Any) -> Flow[CorrectedAnswer]:
-        edits, unlocated = self._plan(task)
+        spans = _located(task.verdicts, task.answer)
+        edits: list[Edit] = []
+        unlocated: list[_LocatedVerdict] = []
+        for verdict, span in spans:
+            if _action(task, verdict) == "strip":
+                edits += filter(None, [_strip(task, verdict, span, spans)])
+            elif _action(task, verdict) == "correct":
+                text = task.answer[slice(*span)]
+                change = _least_change(text, verdict) or _change_of_claim(text, verdict)
+                if change is None:
+                    unlocated.append((verdict, span))
+                else:
+                    edits.append(self._edit(task.answer, verdict, span, change))
         written: dict[str, str] = {}
         if self.model is not None and unlocated:
             written = yield from self._rewritten(task, unlocated)
@@ -228,21 +218,19 @@ def _read_text(text: str) -> CorrectionLines | None:
 
 
 def _action(task: CorrectionTask, verdict: ClaimVerdict) -> OnContradicted | OnUnverifiable:
-    match verdict.verdict:
-        case "contradicted":
-            return task.on_contradicted
-        case "unverifiable":
-            return task.on_unverifiable
-        case "unchecked":
-            return task.on_unchecked
-    return "keep"
+    """Return what to do about a claim: the task has an option for each verdict but one."""
+    action: OnContradicted | OnUnverifiable = getattr(task, f"on_{verdict.verdict}", "keep")
+    return action
 
 
-def _span(verdict: ClaimVerdict, answer: str) -> tuple[int, int] | None:
-    start, end = verdict.claim.start, verdict.claim.end
-    if start is None or end is None or not answer[start:end].strip():
-        return None
-    return start, end
+def _located(verdicts: Iterable[ClaimVerdict], answer: str) -> list[_LocatedVerdict]:
+    """Return the verdicts on claims that have a place in the answer, with their spans."""
+    spans = ((v, v.claim.start, v.claim.end) for v in verdicts)
+    return [
+        (v, (start, end))
+        for v, start, end in spans
+        if start is not None and end is not None and answer[start:end].strip()
+    ]
 
 
 def _strip(
@@ -330,15 +318,12 @@ def _bare_value(text: str, correction: str) -> Replacement | None:
     given = find_quantities(correction)
     if len(given) != 1 or len(correction.split()) > _LONGEST_VALUE:
         return None
-    wrong = [
-        found
-        for found in find_quantities(text)
-        if comparable(found, given[0]) and not same_quantity(found, given[0])
-    ]
+    value = given[0]
+    alike = (found for found in find_quantities(text) if comparable(found, value))
+    wrong = [found for found in alike if not same_quantity(found, value)]
     if len(wrong) != 1:
         return None
-    value = correction[given[0].start : given[0].end]
-    return Replacement(wrong[0].start, wrong[0].end, value)
+    return Replacement(wrong[0].start, wrong[0].end, correction[value.start : value.end])
 
 
 def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Replacement | None:

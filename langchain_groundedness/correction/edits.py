@@ -9,25 +9,6 @@ from typing import NamedTuple
 from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 
-__all__ = [
-    "MARKER",
-    "PLACE",
-    "Replacement",
-    "apply_edits",
-    "check_edits",
-    "differing_part",
-    "edited_claim",
-    "head_start",
-    "is_covered",
-    "make_edit",
-    "removal",
-    "rewordings",
-    "says_more",
-    "tail_end",
-    "verdicts_after",
-    "without_overlaps",
-]
-
 PLACE = "{correction}"
 MARKER = f"[CORRECTED: {PLACE}]"
 """Default template for a correction."""
@@ -100,11 +81,10 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     if furniture and after.strip() in ("", furniture["opening"][::-1]):
         return (line_start, newline + 1) if newline >= 0 else (max(line_start - 1, 0), line_end)
     if after[:1] in _CLOSING and after:
-        return start - (len(before) - len(before.rstrip(" \t"))), end
-    trailing = len(after) - len(after.lstrip(" \t"))
+        return line_start + len(before.rstrip(" \t")), end
     if after.strip():
-        return start, end + trailing
-    return start - (len(before) - len(before.rstrip(" \t"))), end
+        return start, end + len(after) - len(after.lstrip(" \t"))
+    return line_start + len(before.rstrip(" \t")), end
 
 
 def tail_end(text: str, end: int) -> int | None:
@@ -121,7 +101,7 @@ def head_start(text: str, start: int) -> int:
     before = text[line_start:start]
     if _LINE_FURNITURE.fullmatch(before):
         return max(line_start - 1, 0)
-    return start - (len(before) - len(before.rstrip(" \t")))
+    return line_start + len(before.rstrip(" \t"))
 
 
 def without_overlaps(edits: Iterable[Edit]) -> tuple[Edit, ...]:

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self, get_args
 
 from langchain_core.load.serializable import Serializable
 from pydantic import (
@@ -24,34 +24,15 @@ from langchain_groundedness.display.counts import count_of
 from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
-__all__ = [
-    "Amount",
-    "Conditions",
-    "DecisionContext",
-    "Flag",
-    "Holds",
-    "PolicyPart",
-    "Range",
-    "as_tuple",
-    "holds_for_score",
-]
-
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
 
+_WORSE: Final[tuple[AnswerVerdict, ...]] = ("has_contradictions", "unchecked", "partially_grounded")
+
 _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
-    "has_contradictions": frozenset({"has_contradictions"}),
-    "unchecked": frozenset({"unchecked", "has_contradictions"}),
-    "partially_grounded": frozenset({"partially_grounded", "unchecked", "has_contradictions"}),
-    "grounded": frozenset({"grounded", "partially_grounded", "unchecked", "has_contradictions"}),
-    "ungrounded": frozenset(
-        {"ungrounded", "partially_grounded", "unchecked", "has_contradictions"}
-    ),
-    "no_claims": frozenset(
-        {
-            *("no_claims", "grounded", "ungrounded"),
-            *("partially_grounded", "unchecked", "has_contradictions"),
-        }
-    ),
+    **{verdict: frozenset(_WORSE[:number]) for number, verdict in enumerate(_WORSE, 1)},
+    "grounded": frozenset({"grounded", *_WORSE}),
+    "ungrounded": frozenset({"ungrounded", *_WORSE}),
+    "no_claims": frozenset(get_args(AnswerVerdict)),
 }
 """Verdicts that an unfinished answer may still get."""
 

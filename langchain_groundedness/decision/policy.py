@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
 
+import yaml
 from langchain_core.load.serializable import Serializable
 from pydantic import BeforeValidator, ConfigDict
 
@@ -24,17 +26,14 @@ from langchain_groundedness.decision.conditions import (
     holds_for_score,
 )
 from langchain_groundedness.decision.policy_files import (
+    made_from_file,
     made_from_text,
     policy_format,
-    read_text,
     write_text,
-    yaml_of,
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
-
-__all__ = ["DecisionPolicy", "DecisionRule"]
 
 FindingName: TypeAlias = Literal[
     "contradicted",
@@ -192,8 +191,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
                 file, the path in it (such as `rules[2].when.trust_score`), what came and what is
                 accepted.
         """
-        form = policy_format(Path(path))
-        return made_from_text(cls, read_text(Path(path)), form=form, name=str(path))
+        return made_from_file(cls, Path(path), form=policy_format(Path(path)))
 
     @classmethod
     def from_yaml(cls, text: str) -> Self:
@@ -238,7 +236,9 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
     def to_yaml(self) -> str:
         """Write the policy as YAML that `from_yaml` reads."""
-        return yaml_of(self.model_dump(mode="json"))
+        data = self.model_dump(mode="json")
+        text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        return text
 
     def save(self, path: str | Path) -> None:
         """Write the policy into a file that `load` reads.
@@ -332,11 +332,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Returns:
             Whether that is sure, impossible, left to a later claim, or open until the end.
         """
-        total = Holds.NO
-        for effect in self._effects(given):
-            if effect.action == self.at_most == "block":
-                total = total.either(effect.holds)
-        return total
+        blocking = (e.holds for e in self._effects(given) if e.action == self.at_most == "block")
+        return reduce(Holds.either, blocking, Holds.NO)
 
     def is_trusted(
         self,
@@ -414,8 +411,6 @@ def _nothing_found(given: DecisionContext) -> str:
 
 _FINDINGS: tuple[FindingName, ...] = get_args(FindingName)
 
-_WITHOUT_CLAIMS: tuple[FindingName, ...] = ("no_claims", "nothing_checkable", "empty_answer")
-
 _TITLE = re.compile(r"(?m)^ {0,3}(?:#{1,6} |\*\*)[^\s\d]{1,20}(?: [^\s\d]{1,20})?$")
 
 
@@ -429,48 +424,40 @@ class _Finding(NamedTuple):
 
 def _findings(given: DecisionContext) -> Iterator[_Finding]:
     """Look at an answer."""
-    if given.verdicts:
+    if given.verdicts or not given.complete:
         yield from _about_claims(given)
-    elif given.complete:
-        yield _without_claims(given.answer)
-    else:
-        yield from _about_claims(given)
-        yield from (_Finding(name, Holds.OPEN, "") for name in _WITHOUT_CLAIMS)
+    if not given.verdicts:
+        yield from _without_claims(given)
 
 
 def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
     score, threshold = given.trust_score, given.trust_threshold
     claims = format_count(len(given.verdicts), "claim")
     contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
-    yield _Finding(
-        "contradicted",
-        given.rising(so=contradicted > 0),
-        f"the documents contradict {contradicted} of {claims}",
-    )
+    why = f"the documents contradict {contradicted} of {claims}"
+    yield _Finding("contradicted", given.rising(so=contradicted > 0), why)
     shown = "unknown" if score is None else f"{score:.2f}"
-    yield _Finding(
-        "untrusted",
-        holds_for_score(Range(below=given.trust_threshold), given),
-        f"trust score {shown} is below the threshold {threshold:.2f}",
-    )
-    yield _Finding(
-        "conflicting",
-        given.rising(so=conflicting > 0),
-        f"the documents disagree with each other on {conflicting} of {claims}",
-    )
+    why = f"trust score {shown} is below the threshold {threshold:.2f}"
+    yield _Finding("untrusted", holds_for_score(Range(below=threshold), given), why)
+    why = f"the documents disagree with each other on {conflicting} of {claims}"
+    yield _Finding("conflicting", given.rising(so=conflicting > 0), why)
     unchecked = [v.reason or "" for v in given.verdicts if v.verdict == "unchecked"]
     causes = ", ".join(sorted(set(unchecked)))
     why = f"{len(unchecked)} of {claims} could not be checked: {causes}"
     yield _Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
 
 
-def _without_claims(answer: str) -> _Finding:
-    if not answer.strip():
-        return _Finding("empty_answer", Holds.YES, "the answer is empty")
-    if _says_nothing(answer):
-        return _Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
-    why = "no claim was found in the answer, which is neither a refusal nor courtesy"
-    return _Finding("nothing_checkable", Holds.YES, why)
+def _without_claims(given: DecisionContext) -> Iterator[_Finding]:
+    if not given.complete:
+        for name in ("no_claims", "nothing_checkable", "empty_answer"):
+            yield _Finding(name, Holds.OPEN, "")
+    elif not given.answer.strip():
+        yield _Finding("empty_answer", Holds.YES, "the answer is empty")
+    elif _says_nothing(given.answer):
+        yield _Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
+    else:
+        why = "no claim was found in the answer, which is neither a refusal nor courtesy"
+        yield _Finding("nothing_checkable", Holds.YES, why)
 
 
 def _says_nothing(answer: str) -> bool:
@@ -479,10 +466,7 @@ def _says_nothing(answer: str) -> bool:
     texts = [without_interjection(sentence.text) for sentence in sentences]
     if not all(declines(text) or only_asks(text) for text in texts):
         return False
-    spans = [(sentence.start or 0, sentence.end or 0) for sentence in sentences]
-    between = zip(
-        [0, *(end for _, end in spans)], [*(s for s, _ in spans), len(answer)], strict=True
-    )
-    rest = "\n".join(answer[start:end] for start, end in between)
-    untitled = _TITLE.sub("", rest)
-    return bool(sentences) and not any(map(str.isalnum, untitled))
+    ends = [0, *(sentence.end or 0 for sentence in sentences)]
+    starts = [*(sentence.start or 0 for sentence in sentences), len(answer)]
+    rest = "\n".join(answer[end:start] for end, start in zip(ends, starts, strict=True))
+    return bool(sentences) and not any(map(str.isalnum, _TITLE.sub("", rest)))

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import yaml
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, unusable
+from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, refusing
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
-
-__all__ = ["made_from_text", "policy_format", "read_text", "write_text", "yaml_of"]
 
 Format: TypeAlias = Literal["yaml", "json"]
 
@@ -35,29 +33,22 @@ def policy_format(path: Path) -> Format:
     return form
 
 
-def read_text(path: Path) -> str:
-    """Read the text of a file with settings."""
+def write_text(path: Path, text: str) -> None:
+    """Write a text into a file."""
+    with refusing(path):
+        path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
+
+
+def made_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> _MadeT:
+    """Make something of the mapping that a file holds."""
+    with refusing(path):
+        content = read_up_to(path, LARGEST_SETTINGS)
     try:
-        return read_up_to(path, LARGEST_SETTINGS).decode("utf-8-sig")
-    except OSError as exc:
-        raise unusable(path, exc) from exc
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
         raise ConfigurationError(msg) from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text into a file."""
-    try:
-        path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
-    except OSError as exc:
-        raise unusable(path, exc) from exc
-
-
-def yaml_of(data: Mapping[str, Any]) -> str:
-    """Write plain data as YAML, in the order in which it is."""
-    text: str = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
-    return text
+    return made_from_text(make, text, form=form, name=str(path))
 
 
 def made_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from math import isfinite
-from typing import Any, Literal, SupportsFloat, TypeAlias, get_args
+from typing import Any, Literal, SupportsFloat, TypeAlias, TypedDict, Unpack, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import (
@@ -22,29 +22,9 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BaseModel, Field
 
 from langchain_groundedness._runtime.executors import computed
-from langchain_groundedness._runtime.options import require_one_of
+from langchain_groundedness._runtime.options import expand_options, require_one_of
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import EvidenceSource, FrozenModel, GroundednessResult
-
-__all__ = [
-    "EARLIER_CHARACTERS",
-    "LABELS",
-    "NO_DOCUMENTS",
-    "TEXT_KEYS",
-    "CheckInput",
-    "Evidence",
-    "GroundednessInput",
-    "InputReader",
-    "as_document",
-    "flat",
-    "generated",
-    "is_question",
-    "no_documents",
-    "read_input",
-    "tool_documents",
-    "turns_of",
-    "within_budget",
-]
 
 Evidence: TypeAlias = Literal["turn", "thread"]
 """Which tool results of a conversation are evidence: those since the last question, or all."""
@@ -57,8 +37,6 @@ _ANSWER_KEYS = ("answer", "result", "output", "output_text", "response", "genera
 _MORE_ANSWER_KEYS = ("final_answer", "reply", "completion", "text", "content", "summary")
 
 _DOCUMENT_KEYS = ("documents", "context", "source_documents", "input_documents")
-
-_KNOWN_KEYS = frozenset({*_DOCUMENT_KEYS, "messages"})
 
 TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
@@ -123,15 +101,21 @@ class CheckInput(FrozenModel):
         return self.model_copy(update=given) if given else self
 
 
-def read_input(  # noqa: PLR0913  (options by keyword)
+class ReadingOptions(TypedDict, total=False):
+    """Where the parts of an input are, and which of them are evidence."""
+
+    evidence: Evidence
+    trust_generated: bool
+    answer_key: str | None
+    documents_key: str | None
+    question_key: str | None
+
+
+def read_input(
     value: object,
     *,
     context_extractor: Callable[[Any], Any] | None = None,
-    evidence: Evidence = "thread",
-    trust_generated: bool = False,
-    answer_key: str | None = None,
-    documents_key: str | None = None,
-    question_key: str | None = None,
+    **options: Unpack[ReadingOptions],
 ) -> CheckInput:
     """Read question, answer and documents from the output of any chain or agent.
 
@@ -187,14 +171,7 @@ def read_input(  # noqa: PLR0913  (options by keyword)
         >>> read.question, read.answer, read.documents[0].page_content
         ('Capital?', 'Rome', 'Rome is it.')
     """
-    return InputReader(
-        context_extractor=context_extractor,
-        evidence=evidence,
-        trust_generated=trust_generated,
-        answer_key=answer_key,
-        documents_key=documents_key,
-        question_key=question_key,
-    )(value)
+    return InputReader(context_extractor=context_extractor, **options)(value)
 
 
 _PLAIN = (dict, str, BaseModel)
@@ -313,7 +290,7 @@ class InputReader:
             answer=answer,
             documents=documents,
             evidence_source="retrieved" if documents and not given else "returned",
-            unread=() if documents or not _KNOWN_KEYS.isdisjoint(keys) else _unread(keys),
+            unread=() if documents else _unread(keys),
             **read_labels(parts),
         )
 
@@ -350,10 +327,10 @@ class InputReader:
             named = (_as_mapping(structured) or {}).get(self.answer_key)
             return _answer_text(structured if named is None else named, keys), others
         if isinstance(final, AIMessage) and not final.tool_calls:
-            return _message_text(final), messages
+            return str(final.text), messages
         if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
             others = [m for m in messages if m is not final or _artifacts(m)]
-            return _message_text(final), others
+            return str(final.text), others
         raise InputFormatError(_no_answer(parts, keys), keys=keys)
 
     def _find_question(self, parts: Mapping[Any, Any]) -> str | None:
@@ -362,12 +339,15 @@ class InputReader:
             if isinstance(value, str):
                 return str(value)
             if isinstance(value, HumanMessage):
-                return _message_text(value)
+                return str(value.text)
             if isinstance(value, list | tuple):
                 question = _last_question([m for m in value if isinstance(m, BaseMessage)])
                 if question is not None:
                     return question
         return None
+
+
+expand_options(read_input, InputReader)
 
 
 def has_text(documents: Iterable[Document]) -> bool:
@@ -404,6 +384,9 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
 
 
 def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that may be those of the documents, if no known key was there."""
+    if not {*_DOCUMENT_KEYS, "messages"}.isdisjoint(keys):
+        return ()
     read = (*_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
     return tuple(key for key in keys if key not in read)
 
@@ -434,9 +417,9 @@ def _answer_text(value: object, keys: tuple[str, ...]) -> str:
     if isinstance(value, str):
         return str(value)  # drops subclasses; LangChain's is callable
     if isinstance(value, AIMessage | ToolMessage):
-        return _message_text(value)
+        return str(value.text)
     if isinstance(value, list) and any(isinstance(b, dict) and "type" in b for b in value):
-        return _message_text(AIMessage(content=value))
+        return str(AIMessage(content=value).text)
     parts = _as_mapping(value)
     if parts is not None and (key := _first_with_value(_ANSWER_KEYS, parts.get)) is not None:
         return _answer_text(parts[key], keys)
@@ -458,10 +441,6 @@ def _lines(value: object, label: str) -> Iterator[str]:
         shown = value.value if isinstance(value, Enum) else value
         text = str(shown).lower() if isinstance(shown, bool) else str(shown)
         yield f"{label}: {text}" if label else text
-
-
-def _message_text(message: BaseMessage) -> str:
-    return str(message.text)
 
 
 def _is_conversation(value: object) -> bool:
@@ -495,7 +474,7 @@ def is_question(message: BaseMessage) -> bool:
 
 
 def _last_question(messages: Sequence[BaseMessage]) -> str | None:
-    return next((_message_text(m) for m in reversed(messages) if is_question(m)), None)
+    return next((str(m.text) for m in reversed(messages) if is_question(m)), None)
 
 
 def generated(message: ToolMessage) -> ToolMessage:
@@ -512,7 +491,7 @@ def tool_documents(
         if not isinstance(message, ToolMessage) or message.status == "error":
             continue
         found = _artifacts(message)
-        text = _message_text(message)
+        text = str(message.text)
         if found:
             yield from found
         elif text.strip() and (trust_generated or not message.response_metadata.get(_GENERATED)):

@@ -35,7 +35,13 @@ from langchain_groundedness.exceptions import (
     VerificationError,
     describe_error,
 )
-from langchain_groundedness.inputs.formats import LABELS, CheckInput, InputReader, read_input
+from langchain_groundedness.inputs.formats import (
+    LABELS,
+    NO_DOCUMENTS,
+    CheckInput,
+    InputReader,
+    read_input,
+)
 from langchain_groundedness.llm.prompts import fence, fold_space
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import (
@@ -77,7 +83,6 @@ from langchain_groundedness.middleware.state import (
     turn_record,
     unchecked_result,
 )
-from langchain_groundedness.pipeline.check import NO_DOCUMENTS
 from langchain_groundedness.pipeline.recording import (
     Pending,
     Recorder,

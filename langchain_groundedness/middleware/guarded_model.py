@@ -8,7 +8,7 @@ verified text; the message is complete, since it is checked again before it is r
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -181,7 +181,7 @@ class _OnlyVerified(ReleaseRules):
             return tuple(made)
         refused = {"verdict": "unchecked", "reason": "not verified"}
         failed = tuple(v.model_copy(update=refused) for v in sentence.verdicts)
-        return ReleaseRules.edits(self, text, sentence._replace(verdicts=failed))
+        return ReleaseRules.edits(self, text, replace(sentence, verdicts=failed))
 
 
 class _StreamObserver:

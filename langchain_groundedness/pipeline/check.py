@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from time import perf_counter
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
@@ -35,7 +35,6 @@ from langchain_groundedness.evidence.metadata import cited_metadata, with_metada
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     LABELS,
-    NO_DOCUMENTS,
     CheckInput,
     InputReader,
     has_text,
@@ -64,12 +63,7 @@ from langchain_groundedness.verification.scoring import (
     trust_score,
 )
 
-__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
-
 _EDITS = frozenset({"correct", "strip"})
-
-Limit: TypeAlias = AbstractAsyncContextManager[Any] | None
-"""Limits how many steps wait for a model at once; `None` for no limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,44 +93,30 @@ class CheckState:
         return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
-class ApplyReply(Protocol):
-    """Computes the new state from a state and a reply."""
-
-    def __call__(self, state: CheckState, reply: Any, *, complete: bool) -> CheckState:
-        """Apply a reply; `complete` is false while more of it may follow."""
+_Logic: TypeAlias = tuple[
+    Callable[[CheckState], Any | None],
+    Callable[..., CheckState],
+    Callable[[CheckState, Exception], CheckState],
+]
+"""What a step asks, how it applies the reply, and what it does about an error. The second takes
+state and reply, and `complete=False` while more of the reply may follow."""
 
 
 class Step(JointBatch[CheckState, CheckState]):
     """A named step: it sends a request to a runnable and applies the reply to the state."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  (the three functions are one argument of callers)
+    def __init__(
         self,
         name: str,
         bound: Runnable[Any, Any],
-        build_request: Callable[[CheckState], Any | None],
-        apply_reply: ApplyReply,
-        on_error: Callable[[CheckState, Exception], CheckState],
-        limit: Limit = None,
+        logic: _Logic,
+        limit: AbstractAsyncContextManager[Any],
     ) -> None:
         """Define the step; `limit` is held during async calls."""
         self.name = self.title = name
         self.bound = bound
-        self.build_request = build_request
-        self.apply_reply = apply_reply
-        self.on_error = on_error
-        self._limit = nullcontext() if limit is None else limit
-
-    @override
-    def invoke(
-        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CheckState:
-        return self.batch([input], config)[0]
-
-    @override
-    async def ainvoke(
-        self, input: CheckState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> CheckState:
-        return (await self.abatch([input], config))[0]
+        self.build_request, self.apply_reply, self.on_error = logic
+        self._limit = limit
 
     @override
     def transform(
@@ -233,11 +213,11 @@ class _Requests:
                 request = step.build_request(state)
             except Exception as exc:  # noqa: BLE001  (`_set_outcome` decides what it means)
                 self._set_outcome(place, state, exc)
-                continue
-            if request is not None:
-                self.inputs.append(request)
-                self.configs.append(config)
-                self._asked.append((place, state))
+            else:
+                if request is not None:
+                    self.inputs.append(request)
+                    self.configs.append(config)
+                    self._asked.append((place, state))
 
     def apply(self, replies: list[Any]) -> None:
         waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
@@ -251,27 +231,27 @@ class _Requests:
             self.outcomes[place] = exc
 
 
+@dataclass
 class _StreamedReply:
     """Accumulates a streamed reply and applies it to the state."""
 
-    def __init__(self, step: Step, state: CheckState) -> None:
-        self.error: Exception | None = None
-        self._step = step
-        self._state = state
-        self._total: Any = None
+    step: Step
+    state: CheckState
+    error: Exception | None = None
+    total: Any = None
 
     def add(self, part: Any) -> CheckState:
-        self._total = part if self._total is None else self._total + part
-        return self._step.apply_reply(self._state, self._total, complete=False)
+        self.total = part if self.total is None else self.total + part
+        return self.step.apply_reply(self.state, self.total, complete=False)
 
     def end(self) -> CheckState:
         if self.error is None:
-            return self._step.outcome(self._state, self._total)
-        kept = self._state
-        if self._total is not None:
+            return self.step.outcome(self.state, self.total)
+        kept = self.state
+        if self.total is not None:
             with suppress(Exception):  # the part itself may be unreadable
-                kept = self._step.apply_reply(self._state, self._total, complete=False)
-        return self._step.on_error(kept, self.error)
+                kept = self.step.apply_reply(self.state, self.total, complete=False)
+        return self.step.on_error(kept, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,6 +273,8 @@ class Check:
     single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
     """Finds and judges the claims of a whole answer in one call. Extractor and verifier then serve
     only sentence-by-sentence checks and edits."""
+    limit: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
+    """Limits how many steps of several answers wait for a model at once."""
 
     @property
     def judges_together(self) -> bool:
@@ -311,38 +293,32 @@ class Check:
         }
         return frozenset(label for label, action in actions.items() if action in _EDITS)
 
-    def pipeline(self, read: InputReader, *, limit: Limit = None) -> Runnable[Any, CheckState]:
+    def pipeline(self, read: InputReader) -> Runnable[Any, CheckState]:
         """Build the pipeline of all steps, starting with the input."""
-        steps = [*self.on_whole_answers(limit=limit)]
-        if self.edited_verdicts:
-            steps.append(self.editing(limit=limit))
-        return reduce(or_, steps, reading(read))
+        editing = [self.editing()] if self.edited_verdicts else []
+        return reduce(or_, [*self.on_whole_answers(), *editing], reading(read))
 
-    def on_whole_answers(
-        self, *, limit: Limit = None
-    ) -> tuple[Runnable[CheckState, CheckState], ...]:
+    def on_whole_answers(self) -> tuple[Runnable[CheckState, CheckState], ...]:
         """Build the steps that find and judge the claims of a whole answer."""
         if self.single_pass is None:
             logic = self.extraction, self.with_claims, self.without_claims
-            extract = Step("extract_claims", self.extractor, *logic, limit)
-            return extract, self.verifying(edit=False, limit=limit)
+            extract = Step("extract_claims", self.extractor, logic, self.limit)
+            return extract, self.verifying(edit=False)
         judging = self.judgement, self.with_judgement, self.without_judgement
-        return (Step("judge_answer", self.single_pass, *judging, limit),)
+        return (Step("judge_answer", self.single_pass, judging, self.limit),)
 
-    def verifying(
-        self, *, edit: bool = True, limit: Limit = None
-    ) -> Runnable[CheckState, CheckState]:
+    def verifying(self, *, edit: bool = True) -> Runnable[CheckState, CheckState]:
         """Build the steps after extraction."""
         logic = self.verification, self.with_verdicts, self.without_verdicts
-        verify = Step("verify_claims", self.verifier, *logic, limit)
-        return verify | self.editing(limit=limit) if edit and self.edited_verdicts else verify
+        verify = Step("verify_claims", self.verifier, logic, self.limit)
+        return verify | self.editing() if edit and self.edited_verdicts else verify
 
-    def editing(self, *, limit: Limit = None) -> Runnable[CheckState, CheckState]:
+    def editing(self) -> Runnable[CheckState, CheckState]:
         """Build the steps that edit the text and verify the edits."""
         correction = self.correction, self.with_correction, self.without_correction
-        correct = Step("correct_answer", self.corrector, *correction, limit)
+        correct = Step("correct_answer", self.corrector, correction, self.limit)
         recheck = self.recheck, self.with_recheck, self.without_recheck
-        return correct | Step("recheck_edits", self.verifier, *recheck, limit)
+        return correct | Step("recheck_edits", self.verifier, recheck, self.limit)
 
     def task(self, state: CheckState, claims: Sequence[Claim]) -> VerificationTask:
         """Build a verification task for claims, with the documents as verifiers read them."""
@@ -384,16 +360,14 @@ class Check:
     ) -> CheckState:
         """Store the claims; duplicate ids are made unique so that no claim is lost."""
         del complete
-        taken: set[str] = set()
-        claims = []
+        by_id: dict[str, Claim] = {}
         for claim in replies_of(Claim, reply, source="extractor"):
             name, number = claim.id, 1
-            while name in taken:
+            while name in by_id:
                 number += 1
                 name = f"{claim.id}.{number}"
-            taken.add(name)
-            claims.append(claim.model_copy(update={"id": name}))
-        return replace(state, claims=tuple(claims))
+            by_id[name] = claim.model_copy(update={"id": name})
+        return replace(state, claims=tuple(by_id.values()))
 
     def without_claims(self, state: CheckState, error: Exception) -> CheckState:
         """Fall back to unchecked sentences, so that the result shows what was not checked."""
@@ -505,8 +479,8 @@ class Check:
     def _clearly_supported(self, verdict: ClaimVerdict) -> bool:
         probability = verdict.support_probability
         likely = probability is None or probability >= strict_threshold_of(self.verifier)
-        certain = likely or _is_quoted(verdict)
-        return verdict.verdict == "supported" and not verdict.conflicting and certain
+        supported = verdict.verdict == "supported" and not verdict.conflicting
+        return supported and (likely or _is_quoted(verdict))
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Replace edits that could not be verified."""
@@ -553,9 +527,8 @@ class Check:
 
     def claims_to_check(self, state: CheckState) -> tuple[Claim, ...]:
         """Return the claims within `max_claims`."""
-        claims = state.claims or ()
-        most = self.max_claims
-        return claims if most is None else claims[: max(0, most - state.first)]
+        left = None if self.max_claims is None else max(0, self.max_claims - state.first)
+        return (state.claims or ())[:left]
 
     def unchecked_reason(self, state: CheckState, index: int) -> str:
         """Explain why the claim at an index has no verdict."""
@@ -569,11 +542,10 @@ class Check:
         """Build the result from the final state."""
         source, verdicts = state.source, self.all_verdicts(state)
         score = trust_score(verdicts)
-        corrected = state.corrected
         final = self.final(source, verdicts, state.edits)
         return GroundednessResult(
             question=source.question,
-            answer=source.answer if corrected is None else corrected.text,
+            answer=state.corrected.text if state.corrected else source.answer,
             original_answer=source.answer,
             documents=source.documents,
             evidence_source=source.evidence_source if source.documents else None,
@@ -600,9 +572,10 @@ class Check:
         left = self.left(verdicts, edits)
         text = apply_edits(source.answer, edits)
         given = self.decision_context(source.model_copy(update={"answer": text}), left)
-        decision = self.policy.judge(given)
         return FinalVerdict(
-            verdict=answer_verdict(left), trust_score=trust_score(left), decision=decision
+            verdict=answer_verdict(left),
+            trust_score=given.trust_score,
+            decision=self.policy.judge(given),
         )
 
     def left(
@@ -621,21 +594,15 @@ class Check:
         return result.model_copy(update={"final": final, "decision": final.decision})
 
     def decision_context(
-        self,
-        source: CheckInput,
-        verdicts: Sequence[ClaimVerdict],
-        *,
-        complete: bool = True,
-        labelled: bool = True,
+        self, source: CheckInput, verdicts: Sequence[ClaimVerdict], **known: Any
     ) -> DecisionContext:
-        """Build the context for the policy."""
+        """Build the context for the policy; it may be unfinished (`complete`, `labelled`)."""
         return DecisionContext(
             verdicts=verdicts,
             answer=source.answer,
             trust_score=trust_score(verdicts),
             trust_threshold=self.trust_threshold,
-            complete=complete,
-            labelled=labelled,
+            **known,
             **source.labels,
         )
 
@@ -643,8 +610,6 @@ class Check:
 def _without_metadata(verdict: ClaimVerdict) -> ClaimVerdict:
     """Leave out citations from metadata: a title does not replace a sentence."""
     cited = tuple(c for c in verdict.citations if c.field is None)
-    if len(cited) == len(verdict.citations):
-        return verdict
     return verdict.model_copy(update={"citations": cited})
 
 
@@ -654,8 +619,8 @@ def _cause(error: Exception) -> str:
 
 def sentences_of(answer: str) -> list[Claim]:
     """Return the sentences to list as unchecked when extraction failed."""
-    whole = [Claim(id="c1", text=answer.strip(), start=0, end=len(answer))]
-    return SentenceClaimExtractor().invoke(answer) or whole
+    whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
+    return SentenceClaimExtractor().invoke(answer) or [whole]
 
 
 _Reply = TypeVar("_Reply")
@@ -669,13 +634,13 @@ def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, 
     """Validate a reply that must be a list of one type."""
     if reply is None:
         return ()
-    items = reply if isinstance(reply, list | tuple) else [reply]
-    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
-    if wrong or items is not reply:
-        given = wrong[0] if wrong else kind.__name__
+    listed = isinstance(reply, list | tuple)
+    wrong = [item for item in reply if not isinstance(item, kind)] if listed else [reply]
+    if wrong:
+        given = type(wrong[0]).__name__
         msg = f"the {source} must return a list of {kind.__name__}, got {given}"
         raise UnexpectedReplyError(msg)
-    return tuple(items)
+    return tuple(reply)
 
 
 def reading(read: InputReader) -> Runnable[Any, CheckState]:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -18,8 +19,6 @@ from langchain_groundedness.types import (
     GroundednessResult,
     GroundednessResultChunk,
 )
-
-__all__ = ["ChunkMaker", "EventStream"]
 
 
 class ChunkMaker:
@@ -83,7 +82,7 @@ class EventStream:
         handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else ()
         self._has_listeners = any(not handler.ignore_custom_event for handler in handlers)
         self._write = _graph_writer(config)
-        self._reported: dict[str, Claim | ClaimVerdict | Edit] = {}
+        self._reported: dict[tuple[str, str], Claim | ClaimVerdict | Edit] = {}
 
     def publish(self, chunk: GroundednessResultChunk) -> None:
         """Send the events of a chunk."""
@@ -112,17 +111,15 @@ class EventStream:
     def _events(self, chunk: GroundednessResultChunk) -> Iterator[tuple[str, dict[str, Any]]]:
         if not self._has_listeners and self._write is None:
             return
-        groups: tuple[tuple[str, tuple[Claim | ClaimVerdict | Edit, ...]], ...] = (
-            ("claim", chunk.extracted),
-            ("verdict", chunk.claims),
-            ("correction", chunk.edits),
+        found: Iterator[tuple[str, str, Claim | ClaimVerdict | Edit]] = chain(
+            (("claim", claim.id, claim) for claim in chunk.extracted),
+            (("verdict", verdict.claim.id, verdict) for verdict in chunk.claims),
+            (("correction", edit.claim_id, edit) for edit in chunk.edits),
         )
-        for kind, values in groups:
-            for value in values:
-                key = f"{kind} {_claim_id(value)}"
-                if self._reported.get(key) != value:
-                    self._reported[key] = value
-                    yield f"groundedness.{kind}", _plain(value.model_dump())
+        for kind, claim_id, value in found:
+            if self._reported.get((kind, claim_id)) != value:
+                self._reported[kind, claim_id] = value
+                yield f"groundedness.{kind}", _plain(value.model_dump())
         if "decision" in chunk.model_fields_set:
             fields = {"decision", "verdict", "trust_score", "is_trusted", "final"}
             yield "groundedness.decision", _plain(chunk.model_dump(include=fields))
@@ -131,12 +128,6 @@ class EventStream:
 def _plain(value: dict[str, Any]) -> Any:
     # Document metadata may hold any type.
     return to_jsonable_python(value, fallback=str, bytes_mode="base64")
-
-
-def _claim_id(value: Claim | ClaimVerdict | Edit) -> str:
-    if isinstance(value, Claim):
-        return value.id
-    return value.claim.id if isinstance(value, ClaimVerdict) else value.claim_id
 
 
 def _graph_writer(config: RunnableConfig) -> Callable[[Any], None] | None:

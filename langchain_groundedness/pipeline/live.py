@@ -5,7 +5,7 @@ No I/O: `LiveCheck` reads pieces, queues jobs, receives their states and produce
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,8 +32,6 @@ from langchain_groundedness.types import (
     Usage,
 )
 
-__all__ = ["Job", "LiveCheck"]
-
 
 @dataclass
 class SentenceUnit:
@@ -41,9 +39,9 @@ class SentenceUnit:
 
     start: int
     end: int
-    first: int
+    first: int = 0
     """Index of its first claim among all claims."""
-    claims: tuple[Claim, ...]
+    claims: tuple[Claim, ...] = ()
     verdicts: tuple[ClaimVerdict, ...] = ()
     """One per claim once it is `done`."""
     edits: tuple[Edit, ...] = ()
@@ -75,7 +73,6 @@ class LiveCheck:
         check: Check,
         read: InputReader,
         *,
-        gather: bool = False,
         removes: bool = False,
         whole: bool = False,
     ) -> None:
@@ -95,10 +92,7 @@ class LiveCheck:
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or bool(check.edited_verdicts)
         """Whether sentences may be removed, including surrounding white space and markers."""
-        answer_key = read.answer_key or _ANSWER
-        self._upstream = Upstream(
-            read, answer_key=answer_key, gather=gather, keep=not self._by_sentence
-        )
+        self._upstream = Upstream(read, keep=not self._by_sentence)
         self.text = ""
         """The answer so far, if it is read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
@@ -166,8 +160,7 @@ class LiveCheck:
         if unit is None:
             self._corrected = state.corrected if state and self.grows else None
         elif state is not None and job.version == self._version:
-            self._store_verdicts(unit, state)
-            self._store_edits(unit, state)
+            self._store(unit, state)
             self._queue_final_edit()
 
     def take(self) -> list[GroundednessResultChunk]:
@@ -230,43 +223,29 @@ class LiveCheck:
 
     def _plan(self, unit: SentenceUnit) -> bool:
         """Queue a job for a unit; return whether it was possible yet."""
-        source = self._context
+        end: int | None = unit.end
+        if self.removes:  # edits may need text after the sentence
+            end = len(self.text) if self.closed else tail_end(self.text, unit.end)
+        if end is None:
+            return False
+        source = self._context.model_copy(update={"answer": self.text[:end]})
         state = CheckState(source=source, claims=unit.claims, first=unit.first)
-        if not self.check.claims_to_check(state) or (
-            self.closed and not has_text(source.documents)
-        ):
-            return self._plan_without_check(unit, state)
-        if (end := self._end_for_edits(unit)) is None or not has_text(source.documents):
+        documents = source.documents
+        if not self.check.claims_to_check(state) or (self.closed and not has_text(documents)):
+            if self.edits_by_sentence:
+                state = self.check.without_unchecked(state)
+            self._store(unit, state)
+        elif has_text(documents):
+            self.jobs.append(Job(self._verify, state, unit, self._version))
+        else:
             return False
-        source = source.model_copy(update={"answer": self.text[:end]})
-        self.jobs.append(Job(self._verify, replace(state, source=source), unit, self._version))
         return True
 
-    def _plan_without_check(self, unit: SentenceUnit, state: CheckState) -> bool:
-        if (end := self._end_for_edits(unit)) is None:
-            return False
-        if self.edits_by_sentence:
-            source = state.source.model_copy(update={"answer": self.text[:end]})
-            state = self.check.without_unchecked(replace(state, source=source))
-        self._store_verdicts(unit, state)
-        self._store_edits(unit, state)
-        return True
-
-    def _end_for_edits(self, unit: SentenceUnit) -> int | None:
-        """Return how much text the edits of a unit need; `None` if it is not there yet."""
-        if not self.removes:
-            return unit.end
-        return len(self.text) if self.closed else tail_end(self.text, unit.end)
-
-    def _store_edits(self, unit: SentenceUnit, state: CheckState) -> None:
-        unit.edits = state.edits
+    def _store(self, unit: SentenceUnit, state: CheckState) -> None:
+        unit.done, unit.verdicts, unit.edits = True, self.check.all_verdicts(state), state.edits
+        self._judge(unit.verdicts)
         if unit.edits:
             self._chunks.append(GroundednessResultChunk(edits=self._edits()))
-
-    def _store_verdicts(self, unit: SentenceUnit, state: CheckState) -> None:
-        unit.verdicts = self.check.all_verdicts(state)
-        unit.done = True
-        self._judge(unit.verdicts)
 
     def _judge(self, verdicts: Sequence[ClaimVerdict]) -> None:
         self._verdicts |= {verdict.claim.id: verdict for verdict in verdicts}
@@ -311,21 +290,14 @@ class Upstream:
     other pieces are joined with `+`, as runnables do.
     """
 
-    def __init__(
-        self,
-        read: Callable[[Any], CheckInput],
-        *,
-        answer_key: str = _ANSWER,
-        gather: bool = False,
-        keep: bool = False,
-    ) -> None:
+    def __init__(self, read: InputReader, *, keep: bool) -> None:
         """Start without pieces."""
         self.grows = False
         """Whether the answer is read incrementally."""
         self._read = read
-        self._answer_key = answer_key
-        self._gather = gather
-        self._by_node = not gather
+        self._answer_key = read.answer_key or _ANSWER
+        self._gather = read.context_extractor is not None
+        self._by_node = not self._gather
         self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []

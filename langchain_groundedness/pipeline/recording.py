@@ -1,6 +1,7 @@
 """Records decisions in an audit log, with versions, run ids and timings."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,28 +16,18 @@ from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
 from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
 
-__all__ = [
-    "Pending",
-    "Recorder",
-    "encoder_checksum",
-    "log_of",
-    "suggested",
-    "thread_of",
-    "unaudited",
-]
-
 _T = TypeVar("_T")
 _MAX_DEPTH = 6
 
 
+@dataclass(frozen=True)
 class Recorder:
     """Records the decisions of one entry point; does nothing without a log."""
 
-    def __init__(self, log: AuditLog | None, source: str, checker: object) -> None:
-        """Bind the log, the name of the entry point, and the checker."""
-        self.log = log
-        self.source = source
-        self.checker = checker
+    log: AuditLog | None
+    source: str
+    """Name of the entry point."""
+    checker: object
 
     def begin(self, run: Any, config: RunnableConfig) -> "Pending":
         """Start the record of a check."""
@@ -62,13 +53,13 @@ class Recorder:
 
     def policy_version(self) -> str | None:
         """Return the version of the policy."""
-        policy = getattr(_check_of(self.checker), "policy", None)
-        found = getattr(policy, "version", None)
+        check = getattr(self.checker, "check", None)
+        found = getattr(getattr(check, "policy", None), "version", None)
         return None if found is None else str(found)
 
     def versions(self) -> Versions:
         """Return the versions of verifier, encoder and model."""
-        verifier = getattr(_check_of(self.checker), "verifier", None)
+        verifier = getattr(getattr(self.checker, "check", None), "verifier", None)
         parts = list(_parts(verifier, _MAX_DEPTH))
         verifier = verifier.verifier if isinstance(verifier, CachedVerifier) else verifier
         embedded = any(getattr(type(part), "_by_encoder", False) for part in parts)
@@ -171,10 +162,6 @@ def _root(run: Any) -> UUID | None:
         if isinstance(trace, UUID):
             return trace
     return None
-
-
-def _check_of(checker: object) -> object:
-    return getattr(checker, "check", None)
 
 
 def _parts(verifier: object, depth: int) -> Iterator[object]:

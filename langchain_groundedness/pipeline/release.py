@@ -19,10 +19,8 @@ from langchain_groundedness.correction.edits import (
 from langchain_groundedness.decision.conditions import Holds
 from langchain_groundedness.inputs.formats import CheckInput, read_input
 from langchain_groundedness.pipeline.check import Check
-from langchain_groundedness.pipeline.live import LiveCheck
+from langchain_groundedness.pipeline.live import LiveCheck, SentenceUnit
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
-
-__all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
 
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
 """What to do with a sentence that could not be checked: remove, mark or release it."""
@@ -49,19 +47,18 @@ class ReleaseRules:
         labelled: bool = True,
     ) -> Holds:
         """Return whether the known verdicts block the answer."""
-        policy = self.check.policy
-        if not policy.may_block:
+        if not self.check.policy.may_block:
             return Holds.NO
         given = self.check.decision_context(source, verdicts, complete=complete, labelled=labelled)
-        return policy.blocking(given)
+        return self.check.policy.blocking(given)
 
     def edits(
-        self, text: str, sentence: "_Sentence", made: Sequence[Edit] = ()
+        self, text: str, sentence: SentenceUnit, made: Sequence[Edit] = ()
     ) -> tuple[Edit, ...]:
         """Return all edits of a sentence."""
         edited = {edit.claim_id for edit in made}
         left = [v for v in sentence.verdicts if v.claim.id not in edited]
-        refused = [*self.uncorrected(sentence.verdicts, made)]
+        refused = self.uncorrected(sentence.verdicts, made)
         if self.on_unchecked == "hold_back":
             refused += [v.claim.id for v in left if v.verdict == "unchecked"]
         if refused:
@@ -87,14 +84,14 @@ class ReleaseRules:
         """Whether whole sentences may be removed."""
         return self.on_unchecked == "hold_back" or bool(self.check.edited_verdicts)
 
-    def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> Iterator[str]:
-        """Yield ids of claims that should have been edited but were not.
+    def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> list[str]:
+        """Return the ids of claims that should have been edited but were not.
 
         Either their correction was undone, or they share text with a claim that stays.
         """
         edited, wanted = {edit.claim_id for edit in made}, self.check.edited_verdicts
         wrong = (v.claim.id for v in verdicts if v.verdict in wanted)
-        yield from (claim for claim in wrong if claim not in edited)
+        return [claim for claim in wrong if claim not in edited]
 
 
 class GuardedText(NamedTuple):
@@ -114,7 +111,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     unplaced = any(v.verdict == "unchecked" for v in lost)
     source = read_input(result).model_copy(update={"answer": answer})
     holds = rules.blocking(source, known := list(lost))
-    uncorrected = any(rules.uncorrected(lost, result.edits))
+    uncorrected = rules.uncorrected(lost, result.edits)
     if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # The sentence cannot be located.
         return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
@@ -199,33 +196,28 @@ class Release:
         retracted, self._retracted = self._retracted, []
         return retracted
 
-    def _advance(self) -> "_Sentence | None":
+    def _advance(self) -> SentenceUnit | None:
         """Collect edits of releasable sentences; return the blocking sentence, if any."""
         units = self._live.units
-        self._restart_if_relabelled()
+        labels = (self._live.source.labels, self._live.labelled)
+        if not self._may_release and labels != self._labels:  # decide again
+            self._labels, self._decided = labels, -1
         while self._decided < 0 or (self._decided < len(units) and units[self._decided].done):
             self._decided += 1
             holds = self._blocking(self._decided)
             if holds is Holds.YES and self._may_release:
                 self._collect_edits(self._decided - 1)
-                unit = units[self._decided - 1]
-                return _Sentence(unit.start, unit.end, unit.verdicts)
+                return units[self._decided - 1]
             if holds is Holds.YES:
-                return _Sentence(0, 0, ())
+                return SentenceUnit(0, 0)
             self._may_release = self._may_release or holds is not Holds.OPEN
         if self._live.closed and self._decided == len(units) and not self._may_release:
             if self._blocking(self._decided, complete=True) is Holds.YES:
-                return _Sentence(0, 0, ())
+                return SentenceUnit(0, 0)
             self._may_release = True
         if self._may_release:
             self._collect_edits(self._decided)
         return None
-
-    def _restart_if_relabelled(self) -> None:
-        """Decide again when labels change, as long as no text was released."""
-        about = (self._live.source.labels, self._live.labelled)
-        if not self._may_release and about != self._labels:
-            self._labels, self._decided = about, -1
 
     def _blocking(self, number: int, *, complete: bool = False) -> Holds:
         """Return whether the first `number` sentences block the answer."""
@@ -239,8 +231,7 @@ class Release:
 
     def _collect_edits(self, number: int) -> None:
         for unit in self._live.units[self._collected : number]:
-            sentence = _Sentence(unit.start, unit.end, unit.verdicts)
-            self._edits += self._rules.edits(self._live.text, sentence, unit.edits)
+            self._edits += self._rules.edits(self._live.text, unit, unit.edits)
             self._collected += 1
 
     def _new_edits(self) -> tuple[Edit, ...]:
@@ -277,7 +268,7 @@ class Release:
         self._position += len(text)
         return text
 
-    def _block(self, sentence: "_Sentence") -> str:
+    def _block(self, sentence: SentenceUnit) -> str:
         self.stopped = True
         if self._immediate:
             text = self._live.text
@@ -289,22 +280,21 @@ class Release:
         self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
 
 
-class _Sentence(NamedTuple):
-    start: int
-    end: int
-    verdicts: tuple[ClaimVerdict, ...]
-
-
-def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[_Sentence]:
-    """Group verdicts by the sentence that their claims come from."""
-    places = _SentenceSpans(answer)
+def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[SentenceUnit]:
+    """Group verdicts by the sentences that their claims come from."""
+    spans: list[tuple[int, int]] = []
+    for only_checkable in (True, False):
+        reader = StatementReader(only_checkable=only_checkable)
+        spans += [(each.start, each.end) for each in (*reader.feed(answer), *reader.close())]
     groups: dict[tuple[int, int], list[ClaimVerdict]] = {}
     for verdict in verdicts:
         start, end = verdict.claim.start, verdict.claim.end
         if start is not None and end is not None:
-            groups.setdefault(places.around(start, end), []).append(verdict)
+            first = next((s for s, e in spans if s <= start < e), start)
+            last = next((e for s, e in spans if s < end <= e), end)
+            groups.setdefault((first, max(last, end)), []).append(verdict)
     for start, end in sorted(groups):
-        yield _Sentence(start, end, tuple(groups[start, end]))
+        yield SentenceUnit(start, end, verdicts=tuple(groups[start, end]))
 
 
 def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
@@ -319,24 +309,7 @@ def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[Cl
             yield ClaimVerdict.unchecked(named, "the extractor found no claim in it")
 
 
-class _SentenceSpans:
-    """The spans of the sentences of an answer."""
-
-    def __init__(self, answer: str) -> None:
-        self._spans: list[tuple[int, int]] = []
-        for only_checkable in (True, False):
-            reader = StatementReader(only_checkable=only_checkable)
-            found = [*reader.feed(answer), *reader.close()]
-            self._spans += [(sentence.start, sentence.end) for sentence in found]
-
-    def around(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span from the sentence containing `start` to the one containing `end`."""
-        first = next((s for s, e in self._spans if s <= start < e), start)
-        last = next((e for s, e in self._spans if s < end <= e), end)
-        return first, max(last, end)
-
-
-def _mark_place(text: str, sentence: _Sentence) -> int:
+def _mark_place(text: str, sentence: SentenceUnit) -> int:
     """Return where to put the marker of a sentence: in a table row, inside the last cell."""
     body = text[sentence.start : sentence.end]
     if body.startswith("|") and body.endswith("|") and len(body) > 1:
@@ -349,7 +322,7 @@ def _replaced(answer: str, text: str, *, blocked: bool = False) -> GuardedText:
 
 
 def _cut(
-    answer: str, edits: Sequence[Edit], sentence: _Sentence, rules: ReleaseRules
+    answer: str, edits: Sequence[Edit], sentence: SentenceUnit, rules: ReleaseRules
 ) -> GuardedText:
     """Cut the text at the start of a sentence, after all earlier edits."""
     made = without_overlaps(edits)

@@ -15,6 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
@@ -36,89 +37,87 @@ from langchain_groundedness.pipeline.recording import Pending, Recorder
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
-__all__ = ["BatchRun", "arun_live", "arun_pieces", "run_live", "run_pieces"]
-
 _CONCURRENCY = 8
 """Concurrent jobs of one live check, unless the config sets `max_concurrency`."""
 
 _BUFFERED = 64
 
 
+@dataclass(frozen=True)
 class BatchRun:
     """Checks many inputs; an error is returned as the outcome of its input."""
 
-    def __init__(self, check: Check, read: InputReader, recorder: Recorder) -> None:
-        """Store configuration, reader and recorder."""
-        self._check = check
-        self._read = read
-        self._recorder = recorder
+    check: Check
+    read: InputReader
+    recorder: Recorder
 
     def run(
         self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
         """Check the inputs."""
-        pending = list(map(self._recorder.begin, runs, config))
-        configs, counters = zip(*map(counted, config), strict=True)
-        pipeline = self._check.pipeline(self._read)
+        pending = list(map(self.recorder.begin, runs, config))
+        configs, counters = map(list, zip(*map(counted, config), strict=True))
         with checking() as check:
-            states = pipeline.batch(values, list(configs), return_exceptions=True)
-            results = self._results(exceptions_at_most(states), counters, check)
-        for state, result, record in zip(states, results, pending, strict=True):
-            if not isinstance(result, Exception):
-                record.queue(result, timings=state.timings)
-        self._recorder.confirm()
-        for result, each in zip(results, configs, strict=True):
-            if not isinstance(result, Exception):
-                EventStream(each).publish(ChunkMaker().close(result))
+            states = self.check.pipeline(self.read).batch(values, configs, return_exceptions=True)
+            results = self._results(states, counters, check)
+        done = _successful(results, states, pending, configs)
+        for result, state, record, _ in done:
+            record.queue(result, timings=state.timings)
+        self.recorder.confirm()
+        for result, _, _, each in done:
+            EventStream(each).publish(ChunkMaker().close(result))
         return results
 
     async def arun(
         self, values: list[Any], config: list[RunnableConfig], runs: Sequence[Any]
     ) -> list[Exception | GroundednessResult]:
         """Check the inputs without blocking the event loop."""
-        pending = list(map(self._recorder.begin, runs, config))
-        configs, counters = zip(*map(counted, config), strict=True)
+        pending = list(map(self.recorder.begin, runs, config))
+        configs, counters = map(list, zip(*map(counted, config), strict=True))
         with checking() as check:
-            states = await self._states(values, list(configs), config[0].get("max_concurrency"))
-            results = self._results(exceptions_at_most(states), counters, check)
-        for state, result, record in zip(states, results, pending, strict=True):
-            if not isinstance(result, Exception):
-                await record.aqueue(result, timings=state.timings)
-        await self._recorder.aconfirm()
-        for result, each in zip(results, configs, strict=True):
-            if not isinstance(result, Exception):
-                await EventStream(each).apublish(ChunkMaker().close(result))
+            states = await self._states(values, configs, config[0].get("max_concurrency"))
+            results = self._results(states, counters, check)
+        done = _successful(results, states, pending, configs)
+        for result, state, record, _ in done:
+            await record.aqueue(result, timings=state.timings)
+        await self.recorder.aconfirm()
+        for result, _, _, each in done:
+            await EventStream(each).apublish(ChunkMaker().close(result))
         return results
 
     async def _states(
         self, values: list[Any], configs: list[RunnableConfig], most: int | None
     ) -> list[Any]:
         """Return the final state of each input, or the error that ended its check."""
-        if len(values) == 1 or self._check.judges_together:
-            pipeline = self._check.pipeline(self._read)
+        if len(values) == 1 or self.check.judges_together:
+            pipeline = self.check.pipeline(self.read)
             return await pipeline.abatch(values, configs, return_exceptions=True)
         # Each answer goes through its steps independently; the limit bounds how many steps of
         # all answers wait for a model.
-        limit = asyncio.Semaphore(most or len(values))
-        pipeline = self._check.pipeline(self._read, limit=limit)
+        limited = replace(self.check, limit=asyncio.Semaphore(most or len(values)))
         async with asyncio.TaskGroup() as group:
-            work = map(partial(_outcome, pipeline), values, configs)
+            work = map(partial(_outcome, limited.pipeline(self.read)), values, configs)
             tasks = list(map(group.create_task, work))
         return [task.result() for task in tasks]
 
     def _results(
-        self, states: Sequence[Any], counters: Sequence[UsageCounter], check: Checking
+        self, states: list[Any], counters: Sequence[UsageCounter], check: Checking
     ) -> list[Exception | GroundednessResult]:
         results: list[Exception | GroundednessResult] = []
-        for state, counter in zip(states, counters, strict=True):
+        for state, counter in zip(exceptions_at_most(states), counters, strict=True):
             if isinstance(state, Exception):
                 results.append(state)
                 check.failed(state)
             else:
-                result = self._check.result(state, counter.usage)
-                results.append(result)
+                results.append(result := self.check.result(state, counter.usage))
                 check.count(result)
         return results
+
+
+def _successful(results: Sequence[Any], *others: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return each result that is no error, with what belongs to it."""
+    every = zip(results, *others, strict=True)
+    return [each for each in every if not isinstance(each[0], Exception)]
 
 
 async def _outcome(

@@ -181,7 +181,7 @@ class QueryWeights(FrozenModel):
         return found
 
 
-class EmbeddingQueryClassifier(JointBatch[Any, QueryClass], ClosedSetClassifier):
+class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass]):
     """Sorts queries by a logistic regression over their embeddings, fitted on queries of yours.
 
     `fit` needs scikit-learn (extra `classify`); a classifier that was saved and loaded needs
