@@ -18,6 +18,8 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.exceptions import GroundednessError
 
+__all__ = ["admitted", "computed", "size_of"]
+
 _P = ParamSpec("_P")
 
 _T = TypeVar("_T")

@@ -14,6 +14,27 @@ from typing import IO
 
 from langchain_groundedness.exceptions import ConfigurationError
 
+__all__ = [
+    "LARGEST_SETTINGS",
+    "failure",
+    "lines_up_to",
+    "lock_file",
+    "locked",
+    "need_locks",
+    "open_private",
+    "opened_private",
+    "private_folder",
+    "read_up_to",
+    "refuse_symlink",
+    "refusing",
+    "replace_file",
+    "replacing",
+    "try_lock",
+    "unusable",
+    "whole_up_to",
+    "write_all",
+]
+
 logger = logging.getLogger("langchain_groundedness")
 
 try:

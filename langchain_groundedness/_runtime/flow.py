@@ -16,6 +16,17 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.timeouts import acall_with_timeout, call_with_timeout
 
+__all__ = [
+    "Flow",
+    "FlowRunnable",
+    "JointBatch",
+    "ModelCall",
+    "adrive",
+    "drive",
+    "exceptions_at_most",
+    "quiet",
+]
+
 ResultT = TypeVar("ResultT")
 
 

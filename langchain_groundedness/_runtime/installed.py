@@ -6,6 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Final
 
+__all__ = ["PACKAGE_VERSION", "absent"]
+
 
 def _installed() -> str:
     try:

@@ -7,6 +7,8 @@ from typing import Any
 
 from langchain_groundedness._runtime.installed import absent
 
+__all__ = ["lazy_names"]
+
 
 def lazy_names(
     package: str, names_by_module: Mapping[str, str], needs: Mapping[str, str] | None = None

@@ -12,6 +12,16 @@ from typing_extensions import override
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 from langchain_groundedness.types import Accepts, FrozenModel
 
+__all__ = [
+    "AnyRunnable",
+    "CheckedOptions",
+    "OptionsAlone",
+    "expand_options",
+    "require_bool",
+    "require_one_of",
+    "require_positive",
+]
+
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 _CONSTRUCTORS = {

@@ -15,6 +15,8 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import admitted
 
+__all__ = ["Closing", "StreamingTransform"]
+
 
 class Closing(contextlib.aclosing["_OwnedStream"]):
     """Closes a stream at the end of a block. The block must be the first to read the stream."""

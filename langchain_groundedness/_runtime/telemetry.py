@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
+__all__ = ["Checking", "StreamedStep", "caught", "checking", "count", "step", "streamed_step"]
+
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
 _ErrorT = TypeVar("_ErrorT", bound=BaseException)

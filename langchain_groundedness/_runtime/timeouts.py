@@ -13,6 +13,17 @@ from pydantic import Field
 
 from langchain_groundedness.exceptions import ModelTimeoutError
 
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "MAX_TIMED_OUT_CALLS",
+    "RetryBudget",
+    "Seconds",
+    "TimedCalls",
+    "acall_with_timeout",
+    "call_with_timeout",
+    "timed_out_calls",
+]
+
 DEFAULT_TIMEOUT = 300.0
 """Default timeout of one model call in seconds: long enough for a model on the CPU, which answers
 the calls of a check one after the other."""

@@ -49,6 +49,8 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
 )
 
+__all__ = ["Corrector"]
+
 _LONGEST_VALUE = 4
 _JOINS_HALVES = re.compile(r"[*_`]*,?[ ](?:and )?[*_`]*")
 _LONGEST_JOIN = 40

@@ -9,6 +9,25 @@ from typing import NamedTuple
 from langchain_groundedness.text.words import content_words, fold
 from langchain_groundedness.types import Claim, ClaimVerdict, Edit
 
+__all__ = [
+    "MARKER",
+    "PLACE",
+    "Replacement",
+    "apply_edits",
+    "check_edits",
+    "differing_part",
+    "edited_claim",
+    "head_start",
+    "is_covered",
+    "make_edit",
+    "removal",
+    "rewordings",
+    "says_more",
+    "tail_end",
+    "verdicts_after",
+    "without_overlaps",
+]
+
 PLACE = "{correction}"
 MARKER = f"[CORRECTED: {PLACE}]"
 """Default template for a correction."""

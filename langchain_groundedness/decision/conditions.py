@@ -24,6 +24,18 @@ from langchain_groundedness.display.counts import count_of
 from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
+__all__ = [
+    "Amount",
+    "Conditions",
+    "DecisionContext",
+    "Flag",
+    "Holds",
+    "PolicyPart",
+    "Range",
+    "as_tuple",
+    "holds_for_score",
+]
+
 _COUNTED: Final = ("supported", "contradicted", "unverifiable", "unchecked", "conflicting")
 
 _WORSE: Final[tuple[AnswerVerdict, ...]] = ("has_contradictions", "unchecked", "partially_grounded")

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias, get_args
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS
 from langchain_groundedness.types import ClaimVerdict
 
+__all__ = ["MODES", "Effect", "Finding", "effect_on"]
+
 Finding: TypeAlias = Literal["contradicted", "unverifiable", "unchecked", "no evidence"]
 """Why a claim is not supported. `no evidence`: unchecked, because there were no documents."""
 

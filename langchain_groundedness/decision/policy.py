@@ -35,6 +35,8 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Action, ClaimVerdict, Decision
 
+__all__ = ["DecisionPolicy", "DecisionRule"]
+
 FindingName: TypeAlias = Literal[
     "contradicted",
     "untrusted",

@@ -12,6 +12,8 @@ from typing_extensions import override
 from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, refusing
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
+__all__ = ["made_from_text", "policy_format", "read_text", "write_text", "yaml_of"]
+
 Format: TypeAlias = Literal["yaml", "json"]
 
 _FORMATS: dict[str, Format] = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}

@@ -26,6 +26,26 @@ from langchain_groundedness._runtime.options import expand_options, require_one_
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import EvidenceSource, FrozenModel, GroundednessResult
 
+__all__ = [
+    "EARLIER_CHARACTERS",
+    "LABELS",
+    "NO_DOCUMENTS",
+    "TEXT_KEYS",
+    "CheckInput",
+    "Evidence",
+    "GroundednessInput",
+    "InputReader",
+    "as_document",
+    "flat",
+    "generated",
+    "is_question",
+    "no_documents",
+    "read_input",
+    "tool_documents",
+    "turns_of",
+    "within_budget",
+]
+
 Evidence: TypeAlias = Literal["turn", "thread"]
 """Which tool results of a conversation are evidence: those since the last question, or all."""
 

@@ -35,6 +35,7 @@ from langchain_groundedness.evidence.metadata import cited_metadata, with_metada
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     LABELS,
+    NO_DOCUMENTS,
     CheckInput,
     InputReader,
     has_text,
@@ -62,6 +63,8 @@ from langchain_groundedness.verification.scoring import (
     strict_threshold_of,
     trust_score,
 )
+
+__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
 
 _EDITS = frozenset({"correct", "strip"})
 

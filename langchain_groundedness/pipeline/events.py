@@ -20,6 +20,8 @@ from langchain_groundedness.types import (
     GroundednessResultChunk,
 )
 
+__all__ = ["ChunkMaker", "EventStream"]
+
 
 class ChunkMaker:
     """Converts the successive states of a check into chunks that add up to its result."""

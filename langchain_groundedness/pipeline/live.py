@@ -32,6 +32,8 @@ from langchain_groundedness.types import (
     Usage,
 )
 
+__all__ = ["Job", "LiveCheck"]
+
 
 @dataclass
 class SentenceUnit:

@@ -16,6 +16,16 @@ from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
 from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
 
+__all__ = [
+    "Pending",
+    "Recorder",
+    "encoder_checksum",
+    "log_of",
+    "suggested",
+    "thread_of",
+    "unaudited",
+]
+
 _T = TypeVar("_T")
 _MAX_DEPTH = 6
 

@@ -22,6 +22,8 @@ from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck, SentenceUnit
 from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 
+__all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
+
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
 """What to do with a sentence that could not be checked: remove, mark or release it."""
 

@@ -37,6 +37,8 @@ from langchain_groundedness.pipeline.recording import Pending, Recorder
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
+__all__ = ["BatchRun", "arun_live", "arun_pieces", "run_live", "run_pieces"]
+
 _CONCURRENCY = 8
 """Concurrent jobs of one live check, unless the config sets `max_concurrency`."""
 
