@@ -172,7 +172,7 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
             return self._weak("the question is empty")
         try:
             reply = yield embedding_of_query(self.embeddings, question)
-            asked = unit_rows([reply], texts=1)
+            [asked] = unit_rows([reply], texts=1)
             texts = [source.documents[place].page_content for place in places]
             reply = yield embedding_of_documents(self.embeddings, texts)
             similarities = _similarities(asked, unit_rows(reply, texts=len(texts)))
@@ -183,14 +183,13 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
                 msg = f"{what} ({why})"
                 raise VerificationError(msg) from exc
             return self._weak(f"{what}: {why}", failed=True)
-        return self._judged(dict(zip(places, similarities, strict=True)))
+        best = int(np.nanargmax(similarities))
+        return self._judged(places[best], similarities[best], similarities)
 
-    def _judged(self, similarities: Mapping[int, float]) -> RetrievalStrength:
-        measured = {place: found for place, found in similarities.items() if not np.isnan(found)}
-        best = max(measured, key=lambda place: measured[place])
-        closest = min(max(measured[best], -1.0), 1.0)
+    def _judged(self, best: int, similarity: float, similarities: Vectors) -> RetrievalStrength:
+        closest = min(max(float(similarity), -1.0), 1.0)
         is_weak = closest < self.threshold
-        unmeasured = len(similarities) - len(measured)
+        unmeasured = int(np.isnan(similarities).sum())
         gap = f"{unmeasured} of {len(similarities)} embeddings: zero or not a number"
         if is_weak and unmeasured and self.raise_on_failure:
             raise VerificationError(gap)
@@ -255,13 +254,13 @@ def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:
     return parts, source
 
 
-def _similarities(asked: Vectors, rows: Vectors) -> list[float]:
+def _similarities(asked: Vectors, rows: Vectors) -> Vectors:
     """Give the cosine of each row to the question; NaN for a row without direction."""
-    if asked.shape[1] != rows.shape[1]:
-        msg = f"question and documents have {asked.shape[1]} and {rows.shape[1]} numbers"
+    if len(asked) != rows.shape[1]:
+        msg = f"question and documents have {len(asked)} and {rows.shape[1]} numbers"
         raise VectorsError(msg)
-    found: list[float] = (rows @ asked[0]).tolist()
-    if all(map(np.isnan, found)):
+    found: Vectors = rows @ asked
+    if np.isnan(found).all():
         msg = "the embedding of the question, or of every document, is zero or not a number"
         raise VectorsError(msg)
     return found
