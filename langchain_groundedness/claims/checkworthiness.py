@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 __all__ = ["SHRINKAGE", "CheckworthinessModel", "clauses", "is_checkworthy", "phrases", "words_of"]
 
-_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+|[^\w\s]")
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*|\d+|[^\w\s]")
+"""Words and signs; Han characters and kana are words of their own."""
 
 _CLAUSE_END = re.compile(
     r"\s*[;:,]\s+|\s*[\u2013\u2014]\s*|\s-\s|(?<=\bthat)\s"
@@ -25,6 +26,16 @@ _CLAUSE_END = re.compile(
 _CONTRACTIONS = {
     "n't": " not", "'m": " am", "'re": " are", "'ll": " will", "'ve": " have", "'d": " would",
 }  # fmt: skip
+
+_DOCUMENTS = re.compile(
+    r"\b(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
+    r"(?:documents?|context|passages?|sources?|texts?|excerpts?|articles?|materials?"
+    r"|search results|knowledge base|documentation|information(?= (?:provided|given|above))"
+    r"|(?<=provided )information)\b(?: \d{1,2}\b)?"
+    r"(?: (?:provided|given|available|above|i have|you (?:provided|gave me|gave|shared)))?",
+    re.IGNORECASE,
+)
+"""How answers refer to their documents; all of it counts as one word."""
 
 _CLAUSE_WEIGHT = 0.3
 """Share of the clause that says most."""
@@ -71,7 +82,7 @@ def is_checkworthy(text: str) -> bool:
 def words_of(text: str) -> list[str]:
     """Return lower-case words and signs; `0` stands for a number, `^` precedes a likely name."""
     words: list[str] = []
-    for token in _TOKEN.findall(text.replace("\u2019", "'")):
+    for token in _TOKEN.findall(_DOCUMENTS.sub("documents", text.replace("\u2019", "'"))):
         word = token.lower()
         if words and token[0].isupper() and word.partition("'")[0] != "i":
             words.append("^")

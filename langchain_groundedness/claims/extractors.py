@@ -8,10 +8,9 @@ from typing import Annotated, Any, Self, TypeAlias
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import Field, SkipValidation, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
@@ -49,9 +48,17 @@ _SKIP = re.compile(r"skip\W*", re.IGNORECASE)
 _LOGGER = logging.getLogger(__name__)
 
 
-class SentenceClaimExtractor(
-    CheckedOptions, RunnableSerializable[ExtractionTask | str, list[Claim]]
-):
+class _Extractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[Claim]]):
+    """Finds the claims of a task, or of an answer alone."""
+
+    _can_be_saved = True
+
+    @override
+    def _size(self, task: ExtractionTask | str, /) -> int:
+        return len(task if isinstance(task, str) else task.answer)
+
+
+class SentenceClaimExtractor(_Extractor):
     """Finds the claims of an answer without a model: its sentences, list items and table rows.
 
     Markup and citation markers are not part of a claim's text; its span covers them, but not the
@@ -67,8 +74,7 @@ class SentenceClaimExtractor(
         ('Rome is the capital of Italy.', 'Rome is the **capital** of Italy [1].')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    _can_be_saved = True
+    _is_slow = True
 
     split_compound: bool = True
     """Whether an English sentence with two predicates for one subject becomes two claims:
@@ -76,24 +82,18 @@ class SentenceClaimExtractor(
     its own part of the sentence."""
 
     @override
-    def invoke(
-        self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
-    ) -> list[Claim]:
-        return self._call_with_config(self._extract, input, config)
-
-    @override
     async def ainvoke(
         self, input: ExtractionTask | str, config: RunnableConfig | None = None, **_: Any
     ) -> list[Claim]:
         if type(self).invoke is not SentenceClaimExtractor.invoke:
-            return await super().ainvoke(input, config)  # calls `invoke` of the subclass
-        return await self._acall_with_config(self._aextract, input, config)
+            return await RunnableSerializable.ainvoke(self, input, config)
+        return await super().ainvoke(input, config)
 
-    def _extract(self, task: ExtractionTask | str) -> list[Claim]:
-        return sentence_claims(_answer(task), split_compound=self.split_compound)
-
-    async def _aextract(self, task: ExtractionTask | str) -> list[Claim]:
-        return await computed(len(_answer(task)), self._extract, task)
+    @override
+    def _flow(self, task: ExtractionTask | str, /, **_: Any) -> Flow[list[Claim]]:
+        yield from ()  # needs no call
+        answer = task if isinstance(task, str) else task.answer
+        return sentence_claims(answer, split_compound=self.split_compound)
 
 
 class ExtractionExample(FrozenModel):
@@ -112,7 +112,7 @@ class ExtractionExample(FrozenModel):
         return self
 
 
-class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[Claim]]):
+class LLMClaimExtractor(_Extractor):
     """Finds the claims of an answer with a chat model, in one call.
 
     The model gets the numbered sentences of the answer and returns only changes: it rewrites
@@ -128,8 +128,6 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
         >>> claim.text, answer[claim.start : claim.end]
         ('Rome lies on the Tiber.', 'It lies on the Tiber.')
     """
-
-    _can_be_saved = True
 
     model: ChatModel
     """A chat model, or its name as `provider:name`."""
@@ -150,17 +148,14 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
         return self
 
     @override
-    def _size(self, task: ExtractionTask | str, /) -> int:
-        return len(_answer(task))
-
-    @override
     def _flow(self, task: ExtractionTask | str, /, **_: Any) -> Flow[list[Claim]]:
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
         sentences = _sentences(task.answer)
         if not sentences:
             return []
         ask = memoized(self, self._structured_model)
-        values = _values(sentences, task.question) | {"examples": self._example_messages()}
+        examples = [message for each in self.examples or () for message in _messages(each)]
+        values = _values(sentences, task.question) | {"examples": examples}
         try:
             reply = yield ModelCall(ask, values)
         except Exception as exc:
@@ -177,27 +172,11 @@ class LLMClaimExtractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[
             prompt=self.prompt or EXTRACTION_PROMPT,
             reply_schema=ClaimLines,
             name="extract_claims",
-            from_text=_read_text,
+            from_text=lambda text: (
+                None if (lines := numbered_lines(text)) is None else ClaimLines(lines=lines)
+            ),
             timeout=self.timeout,
         )
-
-    def _example_messages(self) -> list[BaseMessage]:
-        return [
-            message
-            for example in self.examples or ()
-            for message in (
-                HumanMessage(
-                    "{question}{answer}".format(
-                        **_values(_sentences(example.answer), example.question)
-                    )
-                ),
-                AIMessage(_as_lines(example)),
-            )
-        ]
-
-
-def _answer(task: ExtractionTask | str) -> str:
-    return task if isinstance(task, str) else task.answer
 
 
 def _sentences(answer: str) -> list[Claim]:
@@ -210,12 +189,6 @@ def _values(sentences: Sequence[Claim], question: str | None) -> dict[str, Any]:
     texts = (fold_space(claim.text) for claim in sentences)
     numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(texts, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
-
-
-def _read_text(text: str) -> ClaimLines | None:
-    """Parse a plain reply: numbered lines, or `none`."""
-    lines = numbered_lines(text)
-    return None if lines is None else ClaimLines(lines=lines)
 
 
 def _claims(
@@ -238,9 +211,10 @@ def _claims(
     return [claim.model_copy(update={"id": f"c{place}"}) for place, claim in enumerate(claims, 1)]
 
 
-def _as_lines(example: ExtractionExample) -> str:
-    """Format the claims of an example as a model reply."""
+def _messages(example: ExtractionExample) -> tuple[BaseMessage, BaseMessage]:
+    """Format an example as a request and the reply to it."""
     sentences = _sentences(example.answer)
+    shown = _values(sentences, example.question)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
         lines[most_alike(text, (each.text for each in sentences)) + 1].append(text)
@@ -250,7 +224,8 @@ def _as_lines(example: ExtractionExample) -> str:
         for text in texts or ["skip"]
         if texts != [sentences[number - 1].text]
     ]
-    return "\n".join(written) or "none"
+    reply = "\n".join(written) or "none"
+    return HumanMessage(f"{shown['question']}{shown['answer']}"), AIMessage(reply)
 
 
 _COVERED = 0.5

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from langchain_groundedness.claims.checkable import (
@@ -61,7 +62,7 @@ class StatementReader:
         self._only_checkable = only_checkable
         self._scanner = BlockScanner()
         self._scan: BlockScan | None = None
-        self._waiting: _Waiting | None = None
+        self._waiting: tuple[Block, int] | None = None  # and the start of its last sentence
         self._header: list[str] = []
         self._headings: list[Block] = []
         self._answers = False
@@ -80,7 +81,7 @@ class StatementReader:
             ends = [block.end if block.kind == "code" else block.start]
             ends = [self._scan.start] if self._scan and block.kind in _PROSE else ends
         if self._waiting:
-            ends.append(self._waiting.start)
+            ends.append(self._waiting[1])
         if self._headings and not self._answers:
             ends.append(self._headings[0].start)
         return min(ends)
@@ -132,7 +133,7 @@ class StatementReader:
         """Read the rest of a closed block, unless it depends on the next block."""
         scan, self._scan = self._scan or BlockScan(block), None
         if block.kind == "row":
-            self._waiting = _Waiting(block, block.start, block.end)
+            self._waiting = block, block.start
             return
         if block.kind not in _PROSE:
             self._header = self._header if block.kind == "delimiter" else []
@@ -142,7 +143,7 @@ class StatementReader:
         for sentence in scan.advance(self.text, block):
             yield from _of_sentence(self.text, block, sentence.start, sentence.end)
         if block.kind == "prose":
-            self._waiting = _Waiting(block, scan.start, block.end)
+            self._waiting = block, scan.start
             return
         self._header = []
         if block.kind == "item":
@@ -165,7 +166,7 @@ class StatementReader:
         waiting, self._waiting = self._waiting, None
         if waiting is None:
             return
-        block, start, end = waiting
+        block, start = waiting
         if following == "delimiter":
             self._header = _cells(self.text, block)
             if block.kind == "prose":
@@ -174,17 +175,11 @@ class StatementReader:
             yield from _of_row(self.text, block, self._header)
         else:
             self._header = []
-            yield from _of_sentence(self.text, block, start, end)
+            yield from _of_sentence(self.text, block, start, block.end)
 
     def _last_line(self, block: Block) -> int:
         """Return the start of the last line of a block."""
         return self.text.rfind("\n", block.start, _stripped(self.text, block.start, block.end)) + 1
-
-
-class _Waiting(NamedTuple):
-    block: Block
-    start: int
-    end: int
 
 
 _PROSE = ("prose", "item", "title")
@@ -210,27 +205,20 @@ def _of_prose(answer: str, block: Block) -> Iterator[Statement]:
 
 
 def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statement]:
-    cells = _cells(answer, block)
-    named = [*header, *[""] * max(0, len(cells) - len(header))]
+    names = chain(header, repeat(""))
     labelled = [
-        (_label(name, place), cell)
-        for place, (name, cell) in enumerate(zip(named, cells, strict=False))
+        ("" if place == 0 or name.casefold() in _EMPTY_HEADERS else name, cell)
+        for place, (cell, name) in enumerate(zip(_cells(answer, block), names, strict=False))
         if any(map(str.isalnum, cell))
     ]
     if not labelled:
         return
-    text = labelled[0][1]
-    for place, (label, cell) in enumerate(labelled[1:]):
-        named_cell = f"{label}: {cell}" if label else cell
-        text += f"{'; ' if label or place else ': '}{named_cell}"
-    source = answer[block.start : block.end]
-    start = block.start + len(source) - len(source.lstrip())
-    yield Statement(text, start, block.start + len(source.rstrip()))
-
-
-def _label(name: str, place: int) -> str:
-    """Return the header of a cell; empty for the subject and for headers like "Value"."""
-    return "" if place == 0 or name.casefold() in _EMPTY_HEADERS else name
+    (_, text), *others = labelled
+    for place, (label, cell) in enumerate(others):
+        named_cell = f"; {label}: {cell}" if label else f"; {cell}"
+        text += named_cell if label or place else f": {cell}"
+    end = _stripped(answer, block.start, block.end)
+    yield Statement(text, end - len(answer[block.start : end].lstrip()), end)
 
 
 def _cells(answer: str, block: Block) -> list[str]:
@@ -366,10 +354,6 @@ _UNIQUE = re.compile(
     r"\b(?:only|first|second|third|last|next|same|most|least|best|worst|\w{3,}est)\b", re.IGNORECASE
 )
 
-_SINGULAR = frozenset({"is", "was", "has"})
-
-_PLURAL = frozenset({"are", "were", "have"})
-
 _HAVE = {"is": "has", "was": "had", "are": "have", "were": "had"}
 
 _WORDS_OF_A_STATEMENT = 3
@@ -379,53 +363,52 @@ _LONGEST = 300  # characters; these patterns do not cover longer sentences
 
 def split_statement(text: str) -> list[Part]:
     """Split a sentence into two statements if possible."""
-    if len(text) > _LONGEST:
-        return [Part(text, text)]
-    return _relative(text) or _with_count(text) or _coordinated(text) or [Part(text, text)]
+    for pattern, second in _SECOND.items() if len(text) <= _LONGEST else ():
+        match = pattern.fullmatch(text)
+        if (
+            match is None
+            or _MORE_IN_SUBJECT.search(match["subject"])
+            or _MORE_IN_PREDICATE.search(match["what"])
+        ):
+            continue
+        if found := second(match):
+            first = f"{match['subject']} {match['be']} {match['what']}"
+            predicate, opening = found
+            return [
+                Part(f"{first}.", first),
+                Part(f"{match['subject']} {predicate}.", f"{opening} {match['rest']}"),
+            ]
+    return [Part(text, text)]
 
 
-def _relative(text: str) -> list[Part] | None:
-    match = _RELATIVE.fullmatch(text)
-    if match is None or not _plain(match) or not _agree(match["be"], match["verb"]):
-        return None
-    what = match["what"]
+def _relative(match: re.Match[str]) -> tuple[str, str] | None:
+    what, verb, pronoun = match["what"], match["verb"], match["pronoun"]
     # Without a comma the clause may single out one of several: then neither half stands alone.
-    indefinite = what.startswith(("a ", "an ")) and not _RELATION.search(what)
-    aside = bool(match["comma"]) and match["pronoun"] != "that" and not _RELATION.search(what)
+    indefinite = what.startswith(("a ", "an ")) and not _UNIQUE.search(what)
+    aside = bool(match["comma"]) and pronoun != "that"
     if not (indefinite or aside) or len(what.split()) < _WORDS_OF_A_STATEMENT:
         return None
-    if _UNIQUE.search(what) and not aside:
+    if _RELATION.search(what) or not _agree(match["be"], verb):
         return None
-    return _two(match, f"{match['verb']} {match['rest']}", f"{match['pronoun']} {match['verb']}")
+    return f"{verb} {match['rest']}", f"{pronoun} {verb}"
 
 
-def _with_count(text: str) -> list[Part] | None:
-    match = _WITH.fullmatch(text)
-    if match is None or not _plain(match) or _UNIQUE.search(match["what"]):
+def _with_count(match: re.Match[str]) -> tuple[str, str] | None:
+    if _UNIQUE.search(match["what"]):
         return None
-    return _two(match, f"{_HAVE[match['be']]} {match['rest']}", "with")
+    return f"{_HAVE[match['be']]} {match['rest']}", "with"
 
 
-def _coordinated(text: str) -> list[Part] | None:
-    match = _COORDINATED.fullmatch(text)
-    if match is None or not _plain(match) or not _agree(match["be"], match["verb"]):
+def _coordinated(match: re.Match[str]) -> tuple[str, str] | None:
+    if not _agree(match["be"], match["verb"]):
         return None
-    return _two(match, f"{match['verb']} {match['rest']}", match["verb"])
+    return f"{match['verb']} {match['rest']}", match["verb"]
 
 
-def _two(match: re.Match[str], predicate: str, opening: str) -> list[Part]:
-    first = f"{match['subject']} {match['be']} {match['what']}"
-    return [
-        Part(f"{first}.", first),
-        Part(f"{match['subject']} {predicate}.", f"{opening} {match['rest']}"),
-    ]
-
-
-def _plain(match: re.Match[str]) -> bool:
-    more = _MORE_IN_SUBJECT.search(match["subject"]) or _MORE_IN_PREDICATE.search(match["what"])
-    return more is None
+_SECOND = {_RELATIVE: _relative, _WITH: _with_count, _COORDINATED: _coordinated}
+"""Read the second predicate, and the word that opens it in the sentence."""
 
 
 def _agree(one: str, other: str) -> bool:
     pair = {one, other} - {"had"}
-    return pair <= _SINGULAR or pair <= _PLURAL
+    return pair <= {"is", "was", "has"} or pair <= {"are", "were", "have"}

@@ -13,7 +13,7 @@ from langchain_core.load.serializable import Serializable
 from pydantic import BeforeValidator, ConfigDict
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.claims.checkable import declines, only_asks, without_interjection
+from langchain_groundedness.claims.checkable import declines, without_interjection
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.decision.conditions import (
     Conditions,
@@ -466,7 +466,7 @@ def _says_nothing(answer: str) -> bool:
     """Tell whether an answer has only refusals, questions and courtesy."""
     sentences = sentence_claims(answer, only_checkable=False)
     texts = [without_interjection(sentence.text) for sentence in sentences]
-    if not all(declines(text) or only_asks(text) for text in texts):
+    if not all(map(declines, texts)):
         return False
     ends = [0, *(sentence.end or 0 for sentence in sentences)]
     starts = [*(sentence.start or 0 for sentence in sentences), len(answer)]

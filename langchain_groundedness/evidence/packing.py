@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
+from operator import itemgetter
 from typing import Annotated
 
 from langchain_core.documents import Document
@@ -134,15 +135,13 @@ class EvidencePacker(CheckedOptions, Serializable):
         while first < len(units):
             last = self._reach(units, first)
             step = 1
-            while (tokens := self._count(text, units, first, last)) > self.max_tokens:
-                if last == first:
+            while True:
+                tokens = self.count_tokens(text[units[first][0] : units[last][1]])
+                if tokens <= self.max_tokens or last == first:
                     break
                 last, step = (max(first, last - step), step * 2)  # the sum was too low
             yield units[first][0], units[last][1], tokens
             first = self._next(units, first, last)
-
-    def _count(self, text: str, units: list[tuple[int, int, int]], first: int, last: int) -> int:
-        return self.count_tokens(text[units[first][0] : units[last][1]])
 
     def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
         """Return the last unit that fits the window starting at `first`, by the sum of tokens."""
@@ -242,15 +241,14 @@ class SentenceIndex:
             if (number := self._frequency[word])
         }
         total = sum(weight.values())
-        best: tuple[float, Passage] | None = None
+        best: tuple[float, Passage | None] = -math.inf, None
         for sentence, words in zip(self.sentences, self._words, strict=True):
             if shared := wanted & words:
                 # A tenth, so that length only breaks ties.
                 excess = 1 - len(shared) / len(words)
                 score = sum(map(weight.__getitem__, shared)) - 0.1 * total * excess
-                if best is None or score > best[0]:
-                    best = score, sentence
-        return best[1] if best else None
+                best = max(best, (score, sentence), key=itemgetter(0))
+        return best[1]
 
 
 def passage_sentences(passage: Passage) -> list[tuple[Passage, bool]]:
@@ -266,16 +264,9 @@ def passage_sentences(passage: Passage) -> list[tuple[Passage, bool]]:
     sentences = split_sentences(passage.text)
     outline = Outline(passage.text)
     structure = [outline.is_structure(sentence.start) for sentence in sentences]
+    offset, only_structure = passage.start, all(structure)
+    places = [{"start": offset + s.start, "end": offset + s.end, "text": s.text} for s in sentences]
     return [
-        (
-            passage.model_copy(
-                update={
-                    "start": passage.start + sentence.start,
-                    "end": passage.start + sentence.end,
-                    "text": sentence.text,
-                }
-            ),
-            is_structure and not all(structure),
-        )
-        for sentence, is_structure in zip(sentences, structure, strict=True)
+        (passage.model_copy(update=place), is_structure and not only_structure)
+        for place, is_structure in zip(places, structure, strict=True)
     ]

@@ -1,5 +1,6 @@
 """Evidence windows for encoders: neighbouring sentences within a token limit."""
 
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 
 from langchain_core.documents import Document
@@ -87,11 +88,5 @@ def _fitting(text: str, start: int, max_tokens: int, count_tokens: Callable[[str
     length = 64
     while start + length < len(text) and count_tokens(text[start : start + length]) <= max_tokens:
         length *= 2
-    fitting, failing = start + 1, min(start + length, len(text)) + 1
-    while failing - fitting > 1:
-        middle = (fitting + failing) // 2
-        if count_tokens(text[start:middle]) > max_tokens:
-            failing = middle
-        else:
-            fitting = middle
-    return fitting
+    ends = range(start + 2, min(start + length, len(text)) + 1)
+    return start + 1 + bisect(ends, max_tokens, key=lambda end: count_tokens(text[start:end]))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
+from statistics import fmean
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -19,7 +20,6 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
-    ValidationError,
     create_model,
     model_validator,
 )
@@ -55,6 +55,7 @@ __all__ = [
     "QuerySample",
     "RunnableQueryClassifier",
     "Samples",
+    "no_query",
     "read_query",
     "read_samples",
 ]
@@ -62,16 +63,9 @@ __all__ = [
 UNKNOWN: Final = "unknown"
 
 QueryLabel = Literal[
-    "product",
-    "service",
-    "harmful",
-    "irrelevant",
-    "generic",
-    "sensitive",
-    "ambiguous",
-    "unanswerable",
-    "unknown",
-]
+    "product", "service", "harmful", "irrelevant", "generic", "sensitive", "ambiguous",
+    "unanswerable", "unknown",
+]  # fmt: skip
 """The labels of the classes that come with the package, and `unknown`: no class fits, or the
 classifier failed."""
 
@@ -173,11 +167,15 @@ def read_query(value: object) -> str:
     asked = {key: value[key] for key in _QUERY_KEYS if key in value}
     query = read_input({**asked, "answer": ""}).question
     if query is None:
-        keys = tuple(str(key)[:60] for key in list(value)[:30])
-        seen = ", ".join(map(repr, keys)) or "none"
-        msg = f"no query found; the keys seen are: {seen}; {_ACCEPTED}"
-        raise InputFormatError(msg, keys=keys)
+        raise no_query(value, "query", _ACCEPTED)
     return query
+
+
+def no_query(value: Mapping[Any, Any], wanted: str, accepted: str) -> InputFormatError:
+    """Make the error of an input without a question."""
+    keys = tuple(str(key)[:60] for key in list(value)[:30])
+    seen = ", ".join(map(repr, keys)) or "none"
+    return InputFormatError(f"no {wanted} found; the keys seen are: {seen}; {accepted}", keys=keys)
 
 
 _ACCEPTED = (
@@ -187,29 +185,24 @@ _ACCEPTED = (
 
 def read_samples(samples: Samples) -> tuple[QuerySample, ...]:
     """Read labelled queries in any accepted form."""
-    rows = tuple(_sample(place, sample) for place, sample in enumerate(samples))
+    rows: list[QuerySample] = []
+    for place, sample in enumerate(samples):
+        try:
+            named: Any = sample
+            if isinstance(sample, tuple | list):
+                named = dict(zip(("query", "label"), sample, strict=True))
+            rows.append(QuerySample.model_validate(named))
+        except ValueError:
+            msg = (
+                f"sample {place} is not a labelled query; accepted are a QuerySample, a pair "
+                "(query, label), or a mapping with 'query' and 'label', both texts that are not "
+                "empty"
+            )
+            raise ConfigurationError(msg) from None
     if not rows:
         msg = "there are no samples; give at least one query with its label"
         raise ConfigurationError(msg)
-    return rows
-
-
-def _sample(place: int, sample: object) -> QuerySample:
-    if isinstance(sample, QuerySample):
-        return sample
-    try:
-        if isinstance(sample, Mapping):
-            return QuerySample(**sample)
-        if isinstance(sample, tuple | list):
-            query, label = sample
-            return QuerySample(query=query, label=label)
-    except (TypeError, ValueError, ValidationError):
-        pass
-    msg = (
-        f"sample {place} is not a labelled query; accepted are a QuerySample, a pair "
-        "(query, label), or a mapping with 'query' and 'label', both texts that are not empty"
-    )
-    raise ConfigurationError(msg) from None
+    return tuple(rows)
 
 
 class ClassFigures(FrozenModel):
@@ -274,11 +267,11 @@ class QueryReport(FrozenModel):
         had = [found for found in figures if found.samples]
         return cls(
             samples=len(truth),
-            accuracy=_mean(float(t == s.label) for t, s in zip(truth, said, strict=True)),
-            macro_precision=_mean(found.precision or 0.0 for found in had),
-            macro_recall=_mean(found.recall or 0.0 for found in had),
-            macro_f1=_mean(found.f1 for found in had),
-            unknown=sum(found.label == "unknown" for found in said),
+            accuracy=sum(pairs[label, label] for label in labels) / len(truth),
+            macro_precision=fmean(found.precision or 0.0 for found in had),
+            macro_recall=fmean(found.recall or 0.0 for found in had),
+            macro_f1=fmean(found.f1 for found in had),
+            unknown=sum(found.label == UNKNOWN for found in said),
             failed=sum(found.failed for found in said),
             labels=labels,
             confusion=confusion,
@@ -319,11 +312,6 @@ def _figures(label: str, place: int, confusion: Sequence[Sequence[int]]) -> Clas
     )
 
 
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
-
-
 def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
@@ -344,30 +332,11 @@ class ClosedSetClassifier(CheckedOptions, FlowRunnable[Any, QueryClass]):
     raise_on_failure: bool = False
     """Raise `VerificationError` where the class would be `unknown` because something failed."""
 
-    @abstractmethod
-    def _classify(self, query: str) -> Flow[QueryClass]:
-        """Sort one query that is not empty.
-
-        What is raised before the first call reaches the caller; what is raised by a call or after
-        it is a failure of the classifier.
-        """
-
     def evaluate(self, samples: Samples, config: RunnableConfig | None = None) -> QueryReport:
         """Measure the classifier on queries whose class is known."""
         rows = read_samples(samples)
         found = self.batch([row.query for row in rows], config)
         return QueryReport.of([row.label for row in rows], found)
-
-    @override
-    def _flow(self, value: Any, /, **_: Any) -> Flow[QueryClass]:
-        query = read_query(value)
-        if not query.strip():
-            return EMPTY_QUERY
-        flow = self._classify(query)
-        try:
-            return (yield from flow)
-        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
-            return self._failure(exc)
 
     def _failure(self, error: Exception) -> QueryClass:
         why = str(error) if isinstance(error, GroundednessError) else cause(error)
@@ -378,7 +347,25 @@ class ClosedSetClassifier(CheckedOptions, FlowRunnable[Any, QueryClass]):
         return QueryClass.unknown(f"the classifier failed: {why}", failed=True)
 
 
-class LLMQueryClassifier(ClosedSetClassifier):
+class _SingleCallClassifier(ClosedSetClassifier):
+    """Asks one model or function for the class of each query."""
+
+    @abstractmethod
+    def _classify(self, query: str) -> Flow[QueryClass]:
+        """Sort one query that is not empty; what is raised is a failure of the classifier."""
+
+    @override
+    def _flow(self, value: Any, /, **_: Any) -> Flow[QueryClass]:
+        query = read_query(value)
+        if not query.strip():
+            return EMPTY_QUERY
+        try:
+            return (yield from self._classify(query))
+        except Exception as exc:  # noqa: BLE001  (a model may fail in any way)
+            return self._failure(exc)
+
+
+class LLMQueryClassifier(_SingleCallClassifier):
     """Sorts queries with a chat model, in one call, into classes that you describe.
 
     The input is a text, a message, or a mapping with `question`, `input` or `query`. The model
@@ -436,7 +423,7 @@ class LLMQueryClassifier(ClosedSetClassifier):
         return QueryClass(label=reply.query_class)
 
 
-class RunnableQueryClassifier(ClosedSetClassifier):
+class RunnableQueryClassifier(_SingleCallClassifier):
     """Makes a classifier of any runnable or function from a query to the name of its class.
 
     A runnable that returns names works in a chain without this; with it, a failure, or a name that

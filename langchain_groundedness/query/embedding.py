@@ -248,11 +248,21 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
                 f"{len(labels)} different ones"
             )
             raise ConfigurationError(msg)
-        self.fitted = _fitted_weights(
-            self._vectors([row.query for row in rows]),
-            [row.label for row in rows],
+        linear = require("sklearn.linear_model", extra="classify")
+        regression = linear.LogisticRegression(
+            C=1 / self.regularization, class_weight="balanced", max_iter=_MOST_ITERATIONS
+        )
+        vectors = self._vectors([row.query for row in rows])
+        regression.fit(vectors, [row.label for row in rows])
+        weights, intercepts = regression.coef_, regression.intercept_
+        if len(weights) == 1:  # of two classes, only the second has weights
+            weights = np.vstack([np.zeros_like(weights), weights])
+            intercepts = np.concatenate([[0.0], intercepts])
+        self.fitted = QueryWeights(
+            labels=tuple(map(str, regression.classes_)),
+            weights=tuple(map(tuple, weights.tolist())),
+            intercepts=tuple(intercepts.tolist()),
             embeddings=EmbeddingsDescription.of(self.embeddings),
-            regularization=self.regularization,
         )
         return self
 
@@ -312,11 +322,8 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
         return await adrive(self._flow_of_all(inputs), config[0])
 
     @override
-    def _classify(self, query: str) -> Flow[QueryClass]:
-        return self._only(self._outcomes(self._learned(), [query]))
-
-    def _only(self, flow: Flow[list[Exception | QueryClass]]) -> Flow[QueryClass]:
-        [outcome] = yield from flow
+    def _flow(self, value: Any, /, **_: Any) -> Flow[QueryClass]:
+        [outcome] = yield from self._flow_of_all([value])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -325,27 +332,27 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
         """Sort many queries with as few calls as possible; each has its own outcome."""
         fitted, queries = self._learned(), [_read(value) for value in values]
         texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
-        outcomes = yield from self._outcomes(fitted, texts)
-        found = dict(zip(texts, map(self._or_unknown, outcomes), strict=True))
+        rows = yield from self._embedded(texts)
+        # Row by row: a sum over many rows at once may differ in its last digit.
+        found = {text: self._outcome(fitted, row) for text, row in zip(texts, rows, strict=True)}
         return [
             query if isinstance(query, Exception) else found.get(query, EMPTY_QUERY)
             for query in queries
         ]
 
-    def _or_unknown(self, outcome: Exception | QueryClass) -> Exception | QueryClass:
-        if isinstance(outcome, QueryClass):
-            return outcome
+    def _outcome(self, fitted: QueryWeights, row: Exception | Vectors) -> Exception | QueryClass:
         try:
-            return self._failure(outcome)
+            if isinstance(row, Exception):
+                return self._failure(row)
+            if len(row) == fitted.size:
+                return self._class(fitted, row)
+            msg = (
+                f"the embeddings have {len(row)} numbers, the classifier was fitted with "
+                f"{fitted.size}: give the same embeddings=, or fit again"
+            )
+            return self._failure(VectorsError(msg))
         except VerificationError as exc:
             return exc
-
-    def _outcomes(
-        self, fitted: QueryWeights, queries: Sequence[str]
-    ) -> Flow[list[Exception | QueryClass]]:
-        rows = yield from self._embedded(queries)
-        # Row by row: a sum over many rows at once may differ in its last digit.
-        return [row if isinstance(row, Exception) else self._class(fitted, row) for row in rows]
 
     def _embedded(self, texts: Sequence[str]) -> Flow[list[Exception | Vectors]]:
         """Return the vector of each text, or the error."""
@@ -363,13 +370,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
             for row in rows
         ]
 
-    def _class(self, fitted: QueryWeights, vector: Vectors) -> Exception | QueryClass:
-        if len(vector) != fitted.size:
-            msg = (
-                f"the embeddings have {len(vector)} numbers, the classifier was fitted with "
-                f"{fitted.size}: give the same embeddings=, or fit again"
-            )
-            return VectorsError(msg)
+    def _class(self, fitted: QueryWeights, vector: Vectors) -> QueryClass:
         shares = fitted.probabilities(vector)
         best = int(shares.argmax())
         label, probability = fitted.labels[best], min(float(shares[best]), 1.0)
@@ -422,31 +423,6 @@ _FORMAT: Final = "langchain-groundedness query classifier"
 _MODEL_NAME_FIELDS = ("model_name", "model", "model_id", "deployment", "azure_deployment")
 
 _MOST_ITERATIONS = 2000
-
-
-def _fitted_weights(
-    vectors: Vectors,
-    labels: Sequence[str],
-    *,
-    embeddings: EmbeddingsDescription,
-    regularization: float,
-) -> QueryWeights:
-    """Fit a logistic regression."""
-    linear = require("sklearn.linear_model", extra="classify")
-    regression = linear.LogisticRegression(
-        C=1 / regularization, class_weight="balanced", max_iter=_MOST_ITERATIONS
-    )
-    regression.fit(vectors, list(labels))
-    weights, intercepts = regression.coef_, regression.intercept_
-    if len(weights) == 1:  # of two classes, only the second has weights
-        weights = np.vstack([np.zeros_like(weights), weights])
-        intercepts = np.concatenate([[0.0], intercepts])
-    return QueryWeights(
-        labels=tuple(map(str, regression.classes_)),
-        weights=tuple(map(tuple, weights.tolist())),
-        intercepts=tuple(intercepts.tolist()),
-        embeddings=embeddings,
-    )
 
 
 class _SavedClassifier(FrozenModel):

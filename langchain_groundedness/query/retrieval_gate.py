@@ -1,6 +1,6 @@
 """A gate after the retriever: is any document close to the question?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,6 @@ from langchain_groundedness._runtime.flow import Flow, FlowRunnable, drive
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.threshold_choice import (
     Scored,
-    Target,
     choose,
     highest,
     target_of,
@@ -32,6 +31,7 @@ from langchain_groundedness.llm.embeddings import (
     embedding_of_query,
     unit_rows,
 )
+from langchain_groundedness.query.classifiers import no_query
 from langchain_groundedness.types import FrozenModel
 
 __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
@@ -44,9 +44,9 @@ class RetrievalStrength(FrozenModel):
 
     is_weak: bool
     """Whether no document is close enough, or the similarity could not be measured."""
-    best_similarity: Annotated[float, Field(ge=-1.0, le=1.0)] | None
+    best_similarity: Annotated[float, Field(ge=-1.0, le=1.0)] | None = None
     """Highest cosine similarity of a document to the question; `None` if none was measured."""
-    best_document: Annotated[int, Field(ge=0)] | None
+    best_document: Annotated[int, Field(ge=0)] | None = None
     """Index of that document."""
     threshold: float
     """Least similarity that is close enough."""
@@ -132,7 +132,21 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
                 raise VerificationError(msg)
             found.append(-np.inf if (s := strength.best_similarity) is None else s)
             good.append(bool(is_good))
-        threshold = _chosen(found, good, target)
+        if len(set(good)) < 2:  # noqa: PLR2004  (yes and no)
+            msg = (
+                "samples must be of both kinds, with documents that hold the answer and without; "
+                f"got {sum(good)} with and {len(good) - sum(good)} without"
+            )
+            raise ConfigurationError(msg)
+        scored = Scored(np.array(found), np.array(good), np.arange(len(good)))
+        threshold = choose(scored, target)
+        if threshold is None:
+            msg = (
+                f"no threshold reaches a {target.kind} of {target.value:.2f} on these samples; the "
+                f"highest is {highest(scored, target.kind):.2f}: lower the target, or use other "
+                "embeddings"
+            )
+            raise ConfigurationError(msg)
         passed = [is_good for score, is_good in zip(found, good, strict=True) if score >= threshold]
         return GateCalibration(
             gate=self.model_copy(update={"threshold": threshold}),
@@ -158,20 +172,24 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
             return self._weak("the question is empty")
         try:
             reply = yield embedding_of_query(self.embeddings, question)
-            asked = unit_rows([reply], texts=1)
+            [asked] = unit_rows([reply], texts=1)
             texts = [source.documents[place].page_content for place in places]
             reply = yield embedding_of_documents(self.embeddings, texts)
             similarities = _similarities(asked, unit_rows(reply, texts=len(texts)))
-        except Exception as exc:  # noqa: BLE001  (a service may fail in any way)
-            return self._failure(exc)
-        return self._judged(dict(zip(places, similarities, strict=True)))
+        except Exception as exc:
+            why = str(exc) if isinstance(exc, GroundednessError) else cause(exc)
+            what = "the similarity of the documents could not be measured"
+            if self.raise_on_failure:
+                msg = f"{what} ({why})"
+                raise VerificationError(msg) from exc
+            return self._weak(f"{what}: {why}", failed=True)
+        best = int(np.nanargmax(similarities))
+        return self._judged(places[best], similarities[best], similarities)
 
-    def _judged(self, similarities: Mapping[int, float]) -> RetrievalStrength:
-        measured = {place: found for place, found in similarities.items() if not np.isnan(found)}
-        best = max(measured, key=lambda place: measured[place])
-        closest = min(max(measured[best], -1.0), 1.0)
+    def _judged(self, best: int, similarity: float, similarities: Vectors) -> RetrievalStrength:
+        closest = min(max(float(similarity), -1.0), 1.0)
         is_weak = closest < self.threshold
-        unmeasured = len(similarities) - len(measured)
+        unmeasured = int(np.isnan(similarities).sum())
         gap = f"{unmeasured} of {len(similarities)} embeddings: zero or not a number"
         if is_weak and unmeasured and self.raise_on_failure:
             raise VerificationError(gap)
@@ -186,23 +204,9 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
             failed=is_weak and unmeasured > 0,
         )
 
-    def _failure(self, error: Exception) -> RetrievalStrength:
-        why = str(error) if isinstance(error, GroundednessError) else cause(error)
-        if self.raise_on_failure:
-            msg = f"the similarity of the documents could not be measured ({why})"
-            raise VerificationError(msg) from error
-        return self._weak(
-            f"the similarity of the documents could not be measured: {why}", failed=True
-        )
-
     def _weak(self, reason: str, *, failed: bool = False) -> RetrievalStrength:
         return RetrievalStrength(
-            is_weak=True,
-            best_similarity=None,
-            best_document=None,
-            threshold=self.threshold,
-            reason=reason,
-            failed=failed,
+            is_weak=True, threshold=self.threshold, reason=reason, failed=failed
         )
 
 
@@ -234,25 +238,6 @@ def _pair(sample: object, place: int) -> tuple[Any, bool]:
     return sample[0], bool(sample[1])
 
 
-def _chosen(scores: Sequence[float], good: Sequence[bool], target: Target) -> float:
-    if len(set(good)) < 2:  # noqa: PLR2004  (yes and no)
-        msg = (
-            f"samples must be of both kinds, with documents that hold the answer and without; got "
-            f"{sum(good)} with and {len(good) - sum(good)} without"
-        )
-        raise ConfigurationError(msg)
-    scored = Scored(np.array(scores), np.array(good), np.arange(len(good)))
-    threshold = choose(scored, target)
-    if threshold is None:
-        msg = (
-            f"no threshold reaches a {target.kind} of {target.value:.2f} on these samples; the "
-            f"highest is {highest(scored, target.kind):.2f}: lower the target, or use other "
-            "embeddings"
-        )
-        raise ConfigurationError(msg)
-    return threshold
-
-
 def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:
     """Give the parts of an input, and the question and documents in them."""
     if not isinstance(value, Mapping | BaseModel):
@@ -264,22 +249,18 @@ def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:
     parts = dict(value)
     source = read_input({**parts, "answer": ""}, evidence="turn")
     if source.question is None:
-        keys = tuple(str(key)[:60] for key in list(parts)[:30])
-        msg = (
-            f"no question found; the keys seen are: {', '.join(map(repr, keys)) or 'none'}; "
-            "accepted are 'question', 'input', 'query' and 'messages'"
-        )
-        raise InputFormatError(msg, keys=keys)
+        accepted = "accepted are 'question', 'input', 'query' and 'messages'"
+        raise no_query(parts, "question", accepted)
     return parts, source
 
 
-def _similarities(asked: Vectors, rows: Vectors) -> list[float]:
+def _similarities(asked: Vectors, rows: Vectors) -> Vectors:
     """Give the cosine of each row to the question; NaN for a row without direction."""
-    if asked.shape[1] != rows.shape[1]:
-        msg = f"question and documents have {asked.shape[1]} and {rows.shape[1]} numbers"
+    if len(asked) != rows.shape[1]:
+        msg = f"question and documents have {len(asked)} and {rows.shape[1]} numbers"
         raise VectorsError(msg)
-    found: list[float] = (rows @ asked[0]).tolist()
-    if all(map(np.isnan, found)):
+    found: Vectors = rows @ asked
+    if np.isnan(found).all():
         msg = "the embedding of the question, or of every document, is zero or not a number"
         raise VectorsError(msg)
     return found

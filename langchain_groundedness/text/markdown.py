@@ -8,6 +8,7 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 __all__ = ["Block", "BlockKind", "BlockScanner", "Outline", "blocks"]
@@ -160,9 +161,7 @@ class Outline:
 
     def __init__(self, text: str) -> None:
         """Read a whole text."""
-        self._starts: list[int] = []
-        self._paths: list[str] = []
-        self._structure: list[bool] = []
+        self._blocks: list[tuple[int, str, bool]] = []  # start, headings, is structure
         above: list[tuple[int, str]] = []
         header = ""
         for block, following in pairwise([*blocks(text), None]):
@@ -174,9 +173,9 @@ class Outline:
             if is_heading:
                 level = _level(words, block.kind)
                 above = [each for each in above if each[0] < level]
-            self._starts.append(block.start)
-            self._paths.append(" > ".join([*(each[1] for each in above), *filter(None, [header])]))
-            self._structure.append(is_heading or is_header or block.kind in ("delimiter", "rule"))
+            path = " > ".join([*(each[1] for each in above), *filter(None, [header])])
+            is_structure = is_heading or is_header or block.kind in ("delimiter", "rule")
+            self._blocks.append((block.start, path, is_structure))
             if is_heading:
                 above.append((level, words.split("\n")[0].strip("#*_=>: \t")))
             elif is_header:
@@ -184,13 +183,15 @@ class Outline:
 
     def heading(self, place: int) -> str:
         """Return the headings above a place, outermost first, and the header of its table."""
-        at = bisect(self._starts, place) - 1
-        return self._paths[at] if at >= 0 else ""
+        return self._at(place)[1]
 
     def is_structure(self, place: int) -> bool:
         """Tell whether a place is in a heading, a table header or a ruler."""
-        at = bisect(self._starts, place) - 1
-        return at >= 0 and self._structure[at]
+        return self._at(place)[2]
+
+    def _at(self, place: int) -> tuple[int, str, bool]:
+        at = bisect(self._blocks, place, key=itemgetter(0))
+        return self._blocks[at - 1] if at else (0, "", False)
 
 
 _UNMARKED = 7  # below the six levels of `#`

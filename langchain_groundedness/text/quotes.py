@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from rapidfuzz import fuzz
@@ -72,18 +71,12 @@ class _Folded(NamedTuple):
 
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Find a folded quote; return its span in the original text."""
-        ends = list(islice(self._occurrences(wanted), _OCCURRENCES))
+        starts = list(_occurrences(self.text, wanted))
         for whole in (self._is_whole, self._is_edge):
-            for start, end in ends:
-                if whole(start) and whole(end):
-                    return self.origin(start, end)
-        return self.origin(*ends[0]) if ends else None
-
-    def _occurrences(self, wanted: str) -> Iterator[tuple[int, int]]:
-        at = self.text.find(wanted)
-        while at >= 0:
-            yield at, at + len(wanted)
-            at = self.text.find(wanted, at + 1)
+            for start in starts:
+                if whole(start) and whole(start + len(wanted)):
+                    return self.origin(start, start + len(wanted))
+        return self.origin(starts[0], starts[0] + len(wanted)) if starts else None
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Map a span of the folded text to whole characters of the original."""
@@ -176,17 +169,22 @@ def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
     votes: Counter[int] = Counter()
     for offset in range(0, max(1, len(wanted) - size), max(1, len(wanted) // _SEEDS)):
         seed = wanted[offset : offset + size]
-        at = text.find(seed)
-        for _ in range(_OCCURRENCES):
-            if at < 0:
-                break
-            votes[max(0, at - offset) // width] += 1
-            at = text.find(seed, at + 1)
+        votes.update(max(0, at - offset) // width for at in _occurrences(text, seed))
     margin = len(wanted) // 5 + 32
     return [
         (max(0, place * width - margin), (place + 1) * width + len(wanted) + margin)
         for place, _ in votes.most_common(_PLACES if len(wanted) < _LONGEST // 4 else 2)
     ]
+
+
+def _occurrences(text: str, wanted: str) -> Iterator[int]:
+    """Yield where a text begins to contain another, up to a limit; occurrences may overlap."""
+    at = text.find(wanted)
+    for _ in range(_OCCURRENCES):
+        if at < 0:
+            return
+        yield at
+        at = text.find(wanted, at + 1)
 
 
 def _on_words(text: str, start: int, end: int) -> tuple[int, int] | None:

@@ -150,13 +150,12 @@ _AFTER_ORDINAL = frozenset(
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 
-_UNITS = frozenset(
+_UNITS_AND_MONTHS = frozenset(
     """p.a c.a p.m a.m g kg mg m km cm mm l ml cl ft in yd mi oz lb lbs t h hr hrs min sec s ms yr
     yrs wk wks mo mos pt pts mph rpm kb mb gb tb w kw kwh hz bn mn
+    Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-
-_MONTHS = frozenset("Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec".split())  # noqa: SIM905
 
 _WORDS = frozenset("May art rep gen sen gov pres est".split())  # noqa: SIM905
 """Words that are abbreviations only in another case, or before a number."""
@@ -314,7 +313,7 @@ def _is_whole_word(before: str, after: str) -> bool:
     start, _, word = before.rpartition(" ")
     if word in _WORDS:
         return True
-    if word not in _UNITS and word not in _MONTHS and word not in _LETTERS:
+    if word not in _UNITS_AND_MONTHS and word not in _LETTERS:
         return False
     previous = start.rpartition(" ")[2].strip(_OPENERS).lower()
     if any(map(str.isdigit, previous)):
@@ -326,16 +325,15 @@ def _is_whole_word(before: str, after: str) -> bool:
 
 def _abbreviates(before: str, after: str, first: str) -> bool:
     word = before.rsplit(maxsplit=1)[-1].lstrip(_OPENERS) if before.split() else ""
-    if word.lower() in _ABBREVIATIONS or (word.isdigit() and len(word) < _YEAR and _ordinal(after)):
+    if word.lower() in _ABBREVIATIONS:
+        return True
+    ordinal = after.rstrip(",.;:").lower() in _AFTER_ORDINAL
+    if word.isdigit() and len(word) < _YEAR and ordinal:
         return True
     if first.islower() and word.isupper() and len(word) < _YEAR:
         return True
     in_bracket = before.rfind("(") > before.rfind(")")
     return in_bracket and (first.islower() or first.isdigit())
-
-
-def _ordinal(after: str) -> bool:
-    return after.rstrip(",.;:").lower() in _AFTER_ORDINAL
 
 
 @lru_cache(maxsize=8192)

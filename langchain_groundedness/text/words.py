@@ -40,17 +40,12 @@ _EMPTY_WORDS = """
 AUXILIARIES = {
     form: family
     for family, forms in {
-        "be": "am is are was were",
-        "have": "has have had",
-        "do": "do does did",
-        "can": "can could cannot",
-        "will": "will would",
-        "may": "may might",
-        "must": "must",
+        "be": "am is are was were", "have": "has have had", "do": "do does did",
+        "can": "can could cannot", "will": "will would", "may": "may might", "must": "must",
         "shall": "shall should",
     }.items()
     for form in forms.split()
-}
+}  # fmt: skip
 """The forms of auxiliary verbs, each with its verb."""
 
 
@@ -127,60 +122,23 @@ _known_stem = lru_cache(maxsize=100_000)(_stem_as_written)
 
 _IRREGULAR = {
     form: base
-    for base, forms in {
-        "bear": "bore born borne",
-        "become": "became",
-        "begin": "began begun",
-        "bring": "brought",
-        "build": "built",
-        "buy": "bought",
-        "child": "children",
-        "choose": "chose chosen",
-        "come": "came",
-        "die": "dying dead death",
-        "draw": "drew drawn",
-        "eat": "ate eaten",
-        "fall": "fell fallen",
-        "feel": "felt",
-        "fight": "fought",
-        "find": "found",
-        "fly": "flew flown flight",
-        "get": "got gotten",
-        "give": "gave given",
-        "go": "went gone",
-        "good": "better best",
-        "grow": "grew grown growth",
-        "hold": "held",
-        "keep": "kept",
-        "know": "knew known",
-        "lead": "led",
-        "leave": "left",
-        "lose": "lost loss",
-        "make": "made",
-        "man": "men",
-        "marry": "marriage",
-        "meet": "met",
-        "pay": "paid",
-        "rise": "rose risen",
-        "run": "ran",
-        "say": "said",
-        "see": "saw seen",
-        "sell": "sold sale",
-        "send": "sent",
-        "sing": "sang sung song",
-        "speak": "spoke spoken",
-        "spend": "spent",
-        "take": "took taken",
-        "teach": "taught",
-        "tell": "told",
-        "think": "thought",
-        "use": "used using",
-        "win": "won",
-        "woman": "women",
-        "write": "wrote written",
-    }.items()
-    for form in forms.split()
+    for base, *forms in map(
+        str.split,
+        """
+    bear bore born borne, become became, begin began begun, bring brought, build built,
+    buy bought, child children, choose chose chosen, come came, die dying dead death,
+    draw drew drawn, eat ate eaten, fall fell fallen, feel felt, fight fought, find found,
+    fly flew flown flight, get got gotten, give gave given, go went gone, good better best,
+    grow grew grown growth, hold held, keep kept, know knew known, lead led, leave left,
+    lose lost loss, make made, man men, marry marriage, meet met, pay paid, rise rose risen,
+    run ran, say said, see saw seen, sell sold sale, send sent, sing sang sung song,
+    speak spoke spoken, spend spent, take took taken, teach taught, tell told, think thought,
+    use used using, win won, woman women, write wrote written
+        """.split(","),  # noqa: SIM905  (a table)
+    )
+    for form in forms
 }
+"""Irregular forms, each with its base; a group of the table begins with the base."""
 _SHORTEST = 4
 _ENDINGS = (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ying", "y"), ("ily", "y"))
 
