@@ -6,7 +6,7 @@ Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupte
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -17,7 +17,6 @@ from langchain_groundedness.cli.errors import errors_in_one_line, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
     Db,
-    Log,
     audit_records,
     held_decisions,
     next_step,
@@ -63,29 +62,12 @@ _REVIEWED_ONLY = (
 def calibrate(  # noqa: PLR0913  (each is an option of the command)
     *,
     db: Db = None,
-    log: Log = None,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Claims or answers with labels.")
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="Required share of right samples among those that pass, 0 to 1."
-        ),
-    ] = None,
-    recall: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="Required share of passing samples among the right ones, 0 to 1."
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE.json", help="Where to write the thresholds.")
-    ] = Path("calibration.json"),
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg|png", help="Where to draw a reliability plot."),
-    ] = None,
+    log: Path | None = None,
+    labels: Path | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+    out: Path = Path("calibration.json"),
+    plot: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose thresholds on labelled data. They reach the precision or recall you ask for.
@@ -104,6 +86,13 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     At least 20 right and 20 wrong ones are needed, of 10 documents or threads, and more right ones
     for a target above 0.95. Use the file with --calibration, or with
     Calibration.load("calibration.json").checker().
+
+    Options:
+        labels (FILE.jsonl): Claims or answers with labels.
+        precision (NUMBER): Required share of right samples among those that pass, 0 to 1.
+        recall (NUMBER): Required share of passing samples among the right ones, 0 to 1.
+        out (FILE.json): Where to write the thresholds.
+        plot (FILE.svg|png): Where to draw a reliability plot.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness import calibration
 

@@ -21,11 +21,8 @@ from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_on
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
-    BaseUrl,
-    CalibrationFile,
-    Model,
-    ModelTimeout,
-    VerifierName,
+    Count,
+    Seconds,
     load_model,
     next_step,
     run_interruptibly,
@@ -45,69 +42,22 @@ LARGEST_TEXT = 64 << 20
 
 def check(  # noqa: PLR0913  (each is an option of the command)
     *,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Text files: the answer, then its documents; - is standard input.",
-        ),
-    ] = None,
-    answer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="The answer itself; all files are documents then. @PATH reads it from a file, - "
-            "from standard input; an answer that begins with @ is written with @@.",
-        ),
-    ] = None,
-    documents: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH...", help="More documents."),
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The question that was asked.")
-    ] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
-    verifier: VerifierName = None,
-    on_contradicted: Annotated[
-        Literal["annotate", "correct", "strip"],
-        typer.Option(help="What to do with a claim that the documents contradict."),
-    ] = "annotate",
-    on_unverifiable: Annotated[
-        Literal["keep", "strip"] | None,
-        typer.Option(
-            help="What to do with a claim that the documents do not mention; by default, "
-            "correct removes it."
-        ),
-    ] = None,
-    max_claims: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Check this many claims; the others are unchecked."),
-    ] = None,
-    trust_threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            max=1,
-            help="Share of claims that must be supported; by default 1, or the calibration's.",
-        ),
-    ] = None,
-    calibration: CalibrationFile = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Decision policy: a YAML or JSON file (.yaml, .yml, .json)."
-        ),
-    ] = None,
-    query_class: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Class of the question, for the policy.")
-    ] = None,
-    risk_tier: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Risk tier of the question, for the policy.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument()] = None,
+    answer: str | None = None,
+    documents: list[str] | None = None,
+    question: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    verifier: str | None = None,
+    on_contradicted: Literal["annotate", "correct", "strip"] = "annotate",
+    on_unverifiable: Literal["keep", "strip"] | None = None,
+    max_claims: Count = None,
+    trust_threshold: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    calibration: Path | None = None,
+    policy: Path | None = None,
+    query_class: str | None = None,
+    risk_tier: str | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Check an answer claim by claim against its documents.
@@ -125,6 +75,22 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     \b
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
+
+    Options:
+        files (FILE): Text files: the answer, then its documents; - is standard input.
+        answer (TEXT): The answer itself; all files are documents then. @PATH reads it from a file,
+            - from standard input; an answer that begins with @ is written with @@.
+        documents (PATH...): More documents.
+        question (TEXT): The question that was asked.
+        on_contradicted: What to do with a claim that the documents contradict.
+        on_unverifiable: What to do with a claim that the documents do not mention; by default,
+            correct removes it.
+        max_claims (N): Check this many claims; the others are unchecked.
+        trust_threshold (NUMBER): Share of claims that must be supported; by default 1, or the
+            calibration's.
+        policy (FILE): Decision policy: a YAML or JSON file (.yaml, .yml, .json).
+        query_class (NAME): Class of the question, for the policy.
+        risk_tier (NAME): Risk tier of the question, for the policy.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.decision import DecisionPolicy
 

@@ -1,4 +1,27 @@
-"""Options shared by several commands, and their parsing."""
+"""Options shared by several commands, and their parsing.
+
+Options:
+    as_json: Print JSON, for a program.
+    base_url (URL): OpenAI-compatible server of the model.
+    calibration (FILE): Thresholds written by `calibrate`; not with --model or --verifier.
+    column (FIELD=NAME): Column that holds a field, as in answer=my_column; repeatable.
+    data (IN): Files or folders with the rows.
+    db (URL): Database of the audit log: sqlite:///PATH or postgresql://...
+    fail_under (METRIC=MEAN): Exit with 1 if the metric's mean is lower; repeatable.
+    layout: rows: one record per row. claims: records of documents, and claims that name them by
+        documents_id.
+    limit (N): Read only this many rows, the first ones.
+    log (FILE.jsonl): File of the audit log.
+    max_concurrency (N): Most rows at a time.
+    max_failed (N): With --fail-under: how many rows may fail or be unreadable.
+    model (PROVIDER:NAME): Chat model that judges; by default the embedded verifier judges, offline.
+    model_timeout (SECONDS): How long to wait for each reply of the model.
+    port (PORT): Port to listen on; 0 for any that is free.
+    resume: Resume from the files there are, or start over.
+    separator (TEXT): What separates the documents of a row in one text.
+    verifier (NAME): Verifier that judges instead of the model: embedded, or a public model such as
+        hhem (extra transformers). An unknown name lists them all.
+"""
 
 import asyncio
 import math
@@ -28,23 +51,14 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TIMEOUT",
     "AsJson",
-    "BaseUrl",
-    "CalibrationFile",
-    "Columns",
-    "Data",
+    "Count",
     "Db",
-    "FailUnder",
     "Layout",
-    "Limit",
-    "Log",
     "MaxConcurrency",
     "MaxFailed",
-    "Model",
-    "ModelTimeout",
     "Port",
     "Resume",
-    "Separator",
-    "VerifierName",
+    "Seconds",
     "audit_records",
     "held_decisions",
     "load_model",
@@ -66,99 +80,15 @@ def _seconds(given: float) -> float:
     return given
 
 
-Model: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROVIDER:NAME",
-        help="Chat model that judges; by default the embedded verifier judges, offline.",
-    ),
-]
-VerifierName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--verifier",
-        metavar="NAME",
-        help="Verifier that judges instead of the model: embedded, or a public model such as hhem "
-        "(extra transformers). An unknown name lists them all.",
-    ),
-]
-BaseUrl: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
-]
-ModelTimeout: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS", help="How long to wait for each reply of the model.", callback=_seconds
-    ),
-]
-CalibrationFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Thresholds written by `calibrate`; not with --model or --verifier."
-    ),
-]
-Data: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="IN", help="Files or folders with the rows.")
-]
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=NAME",
-        help="Column that holds a field, as in answer=my_column; repeatable.",
-    ),
-]
-Layout: TypeAlias = Annotated[
-    Literal["rows", "claims"],
-    typer.Option(
-        "--format",
-        help="rows: one record per row. claims: records of documents, and claims that name them "
-        "by documents_id.",
-    ),
-]
-Separator: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="What separates the documents of a row in one text."),
-]
-Limit: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Read only this many rows, the first ones.")
-]
-MaxConcurrency: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Most rows at a time.")
-]
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume/--fresh", help="Resume from the files there are, or start over.")
-]
-FailUnder: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="METRIC=MEAN", help="Exit with 1 if the metric's mean is lower; repeatable."
-    ),
-]
-MaxFailed: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="With --fail-under: how many rows may fail or be unreadable."
-    ),
-]
-Port: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
-    ),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
-Db: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="GROUNDEDNESS_AUDIT_DB",
-        help="Database of the audit log: sqlite:///PATH or postgresql://...",
-    ),
-]
-Log: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE.jsonl", help="File of the audit log.")
-]
+Seconds: TypeAlias = Annotated[float, typer.Option(callback=_seconds)]
+Count: TypeAlias = Annotated[int | None, typer.Option(min=1)]
+MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1)]
+Layout: TypeAlias = Annotated[Literal["rows", "claims"], typer.Option("--format")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume/--fresh")]
+MaxFailed: TypeAlias = Annotated[int, typer.Option(min=0)]
+Port: TypeAlias = Annotated[int, typer.Option(min=0, max=65535)]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
+Db: TypeAlias = Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")]
 
 
 def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:

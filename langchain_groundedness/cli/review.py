@@ -16,39 +16,12 @@ __all__ = ["review"]
 
 def review(  # noqa: PLR0913  (each is an option of the command)
     *,
-    db: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            envvar="GROUNDEDNESS_AUDIT_DB",
-            show_envvar=True,
-            help="Database of the audit log: sqlite:///PATH or postgresql://...",
-        ),
-    ],
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address to listen on; by default only this machine can connect.",
-        ),
-    ] = "127.0.0.1",
+    db: Annotated[str, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")],
+    host: str = "127.0.0.1",
     port: Port = 8321,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            envvar="GROUNDEDNESS_REVIEW_TOKEN",
-            show_envvar=True,
-            help="Token reviewers sign in with; by default a random one, printed once.",
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Host name that browsers may use; repeatable."),
-    ] = None,
-    login: Annotated[
-        bool, typer.Option("--login/--no-login", help="Whether reviewers must sign in.")
-    ] = True,
+    token: Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_REVIEW_TOKEN")] = None,
+    allow_host: list[str] | None = None,
+    login: bool = True,
     as_json: AsJson = False,
 ) -> None:
     """Serve a page where people decide about doubtful answers.
@@ -59,6 +32,12 @@ def review(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness review --db postgresql://user@host/audit --port 9000
 
     Prints the address to open, with a token to sign in, once.
+
+    Options:
+        host (ADDRESS): Address to listen on; by default only this machine can connect.
+        token (TEXT): Token reviewers sign in with; by default a random one, printed once.
+        allow_host (NAME): Host name that browsers may use; repeatable.
+        login: Whether reviewers must sign in.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve the review"), suppress(KeyboardInterrupt):
         _serve(db, host, port, token=token, names=allow_host or [], login=login, as_json=as_json)
