@@ -6,9 +6,11 @@ docstring of `options` says it of those that several commands share.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from inspect import cleandoc
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -89,6 +91,8 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, **_LOOK)
 
 def run(arguments: Sequence[str]) -> NoReturn:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # not every encoding has every sign
+        sys.stdout.reconfigure(errors="replace")
     app(args=list(repeat_option(arguments, "--documents")), prog_name="langchain-groundedness")
     raise SystemExit(0)
 

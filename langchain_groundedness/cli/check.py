@@ -16,8 +16,8 @@ import typer
 from langchain_core.documents import Document
 from rich.console import Console
 
-from langchain_groundedness._runtime.files import read_up_to, whole_up_to
-from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_one_line
+from langchain_groundedness._runtime.files import read_up_to, refusing, whole_up_to
+from langchain_groundedness.cli.errors import FAILED, errors_in_one_line, refuse
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
@@ -95,12 +95,16 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     from langchain_groundedness.decision import DecisionPolicy
 
     with errors_in_one_line("cannot check"):
-        answer, documents = _answer_and_documents(answer, [*(files or ()), *(documents or ())])
-        if (answer, *documents).count("-") > 1:
-            msg = "standard input (-) can be given once, as the answer or as a document"
-            raise CommandError(msg)
+        paths = [*(files or ()), *(documents or ())]
+        if answer is None and paths:
+            first, *paths = paths
+            answer = first if first == "-" else f"@{first}"
+        if answer is None or not paths:
+            refuse("give the answer's file, then its documents: check ANSWER DOCUMENT...")
+        if (answer, *paths).count("-") > 1:
+            refuse("standard input (-) can be given once, as the answer or as a document")
         text = read_answer(answer)
-        sources = read_documents(documents)
+        sources = read_documents(paths)
         options: dict[str, Any] = {
             "model": load_model(model, base_url),
             "model_timeout": model_timeout,
@@ -123,16 +127,6 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     raise typer.Exit(_exit_code(result))
 
 
-def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, list[str]]:
-    """Take the answer from the first file, unless it is given itself."""
-    if answer is None and files:
-        answer, *files = ("-" if files[0] == "-" else f"@{files[0]}"), *files[1:]
-    if answer is None or not files:
-        msg = "give the answer's file, then its documents: check ANSWER DOCUMENT..."
-        raise CommandError(msg)
-    return answer, files
-
-
 def _checker(options: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
     from langchain_groundedness.calibration import Calibration
     from langchain_groundedness.runnable import GroundednessRunnable
@@ -144,8 +138,7 @@ def _checker(options: dict[str, Any], calibration: Path | None) -> "Groundedness
     except ConfigurationError as error:
         if str(error).startswith(str(calibration)):
             raise
-        msg = f"{calibration}: {error}"
-        raise CommandError(msg) from error
+        refuse(f"{calibration}: {error}")
 
 
 def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
@@ -153,8 +146,6 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
         # ASCII, so that no character can control the terminal or fail to be encoded.
         typer.echo(json.dumps(result.model_dump(mode="json"), indent=2))
     else:
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="replace")
         Console().print(render(result))
         if result.verdict == "has_contradictions" and not result.edits:
             next_step("the same with --on-contradicted correct, which corrects the answer")
@@ -177,8 +168,7 @@ def read_answer(given: str) -> str:
     path = given.removeprefix("@")
     text = given if path == given != "-" else _read(path)
     if not text.strip():
-        msg = "the answer is empty"
-        raise CommandError(msg)
+        refuse("the answer is empty")
     return text
 
 
@@ -186,11 +176,9 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
     """Read the documents, each from a file; `-` is standard input."""
     texts = {path: _read(path) for path in paths}
     if "-" in texts and not texts["-"].strip():
-        msg = "standard input is empty"
-        raise CommandError(msg)
+        refuse("standard input is empty")
     if not any(text.strip() for text in texts.values()):
-        msg = f"nothing to check against: {', '.join(paths)} has no text"
-        raise CommandError(msg)
+        refuse(f"nothing to check against: {', '.join(paths)} has no text")
     return [
         Document(page_content=text, metadata={"source": "stdin" if path == "-" else path})
         for path, text in texts.items()
@@ -200,24 +188,18 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
 def _read(path: str) -> str:
     name = "standard input" if path == "-" else path
     if not path:
-        msg = "an empty path was given; name a file, or - for standard input"
-        raise CommandError(msg)
-    try:
+        refuse("an empty path was given; name a file, or - for standard input")
+    with refusing(name):
         data = (
             whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
             if path == "-"
             else read_up_to(Path(path), LARGEST_TEXT)
         )
-    except OSError as error:
-        msg = f"{name}: {error.strerror or type(error).__name__}"
-        raise CommandError(msg) from error
     if b"\0" in data:
         utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
         what = "UTF-16 text, not UTF-8" if utf16 else "binary data, not text"
-        msg = f"{name}: {what}; convert it first"
-        raise CommandError(msg)
+        refuse(f"{name}: {what}; convert it first")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        msg = f"{name}: not UTF-8 text (byte {error.start}); convert it first"
-        raise CommandError(msg) from error
+        refuse(f"{name}: not UTF-8 text (byte {error.start}); convert it first")

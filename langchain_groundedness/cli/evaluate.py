@@ -17,9 +17,9 @@ from rich.text import Text
 
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
-    CommandError,
     each_warning_once,
     errors_in_one_line,
+    refuse,
     require_json_lines,
 )
 from langchain_groundedness.cli.options import (
@@ -188,8 +188,7 @@ def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) ->
 
     taken = [name for name in ("model", "verifier") if parts[name] is not None]
     if calibration is not None and taken:
-        msg = f"--calibration is for the embedded verifier; leave out --{taken[0]}"
-        raise CommandError(msg)
+        refuse(f"--calibration is for the embedded verifier; leave out --{taken[0]}")
     if calibration is not None:
         parts["verifier"] = Calibration.load(calibration).checker().check.verifier
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]
@@ -199,11 +198,9 @@ def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
     bounds = numbers(given, "--fail-under", "faithfulness=0.8")
     for key, bound in bounds.items():
         if key not in metrics:
-            msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
-            raise CommandError(msg)
+            refuse(f"--fail-under {key}: that metric is not measured; add --metric {key}")
         if not 0 <= bound <= 1:
-            msg = f"--fail-under {key}: scores are from 0 to 1, got {bound:g}"
-            raise CommandError(msg)
+            refuse(f"--fail-under {key}: scores are from 0 to 1, got {bound:g}")
     return bounds
 
 
@@ -212,8 +209,7 @@ def _price(given: str) -> "Price":
 
     prices = [number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
-        msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
-        raise CommandError(msg)
+        refuse("--price takes two numbers, of a million tokens in and out, as in 0.15,0.60")
     return Price(*prices)
 
 

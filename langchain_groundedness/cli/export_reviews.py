@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from langchain_groundedness._runtime.files import open_private
-from langchain_groundedness.cli.errors import errors_in_one_line
+from langchain_groundedness.cli.errors import errors_in_one_line, refuse
 from langchain_groundedness.cli.options import (
     AsJson,
     Db,
@@ -23,7 +23,6 @@ from langchain_groundedness.cli.options import (
     require_one,
 )
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["export_reviews"]
 
@@ -67,8 +66,7 @@ def export_reviews(
         except OSError as exc:
             exists = isinstance(exc, FileExistsError)
             why = "the file exists already" if exists else exc.strerror or type(exc).__name__
-            msg = f"{out}: {why}"
-            raise ConfigurationError(msg) from exc
+            refuse(f"{out}: {why}")
         held = held_decisions(db)
         if as_json:
             found = {"rows": written, "out": str(out), "left_out": export.left_out, "held": held}

@@ -30,7 +30,6 @@ import re
 import shlex
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
@@ -38,10 +37,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, g
 import typer
 
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
-from langchain_groundedness.cli.errors import CommandError, one_line
+from langchain_groundedness.cli.errors import CommandError, one_line, refuse
 from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+from langchain_groundedness.exceptions import GroundednessError, require
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -97,11 +96,9 @@ def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, s
     for each in given or ():
         name, _, value = (part.strip() for part in each.rpartition("="))
         if not (name and value):
-            msg = f"{option} takes a pair, as in {example}"
-            raise CommandError(msg)
+            refuse(f"{option} takes a pair, as in {example}")
         if name in found:
-            msg = f"{option} {name} is given twice"
-            raise CommandError(msg)
+            refuse(f"{option} {name} is given twice")
         found[name] = value
     return found
 
@@ -119,8 +116,7 @@ def number(text: str, option: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        msg = f"{option} takes a finite number"
-        raise CommandError(msg)
+        refuse(f"{option} takes a finite number")
     return found
 
 
@@ -128,16 +124,13 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
     """Make the chat model that `--model` and `--base-url` name."""
     if name is None:
         if base_url is not None:
-            msg = "--base-url needs --model, the name of the model on that server"
-            raise CommandError(msg)
+            refuse("--base-url needs --model, the name of the model on that server")
         return None
     if not name.strip() or name.strip().endswith(":"):
         given = f"{name.strip()} names no model" if name.strip() else "is empty"
-        msg = f"--model {given}; give the name of a model, such as openai:gpt-4o-mini"
-        raise CommandError(msg)
+        refuse(f"--model {given}; give the name of a model, such as openai:gpt-4o-mini")
     if base_url is not None and not re.match(r"https?://[^\s/]", base_url, re.IGNORECASE):
-        msg = "--base-url must begin with http:// or https://, as in http://localhost:11434/v1"
-        raise CommandError(msg)
+        refuse("--base-url must begin with http:// or https://, as in http://localhost:11434/v1")
     try:
         return _chat_model(name, base_url)
     except GroundednessError:
@@ -178,8 +171,7 @@ def require_one(**sources: object) -> None:
     given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
         options = ", ".join(f"--{name}" for name in sources)
-        msg = f"give one of {options}; got {len(given)} of them"
-        raise ConfigurationError(msg)
+        refuse(f"give one of {options}; got {len(given)} of them")
 
 
 def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator[AuditRecord]":
@@ -187,7 +179,7 @@ def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator
     if log is not None:
         yield from _records_in_file(log)
     elif db is not None:
-        with closing(open_log(db)) as store:
+        with open_log(db) as store:
             yield from store.records(**filters)
 
 
@@ -195,19 +187,17 @@ def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
     from langchain_groundedness.audit import JsonlAuditLog
 
     if not path.is_file():
-        msg = f"there is no audit log at {path}"
-        raise ConfigurationError(msg)
+        refuse(f"there is no audit log at {path}")
     empty = True
-    with closing(JsonlAuditLog(path, on_store_down="raise")) as log:
+    with JsonlAuditLog(path, on_store_down="raise") as log:
         for record in log.records():
             empty = False
             yield record
     if empty and path.stat().st_size:
-        msg = (
+        refuse(
             f"{path}: no line of it is a record of an audit log; --log takes the file that a "
             "JsonlAuditLog writes, --db the URL of a database"
         )
-        raise ConfigurationError(msg)
 
 
 def open_log(db: str) -> "SQLAuditLog":
@@ -218,8 +208,7 @@ def open_log(db: str) -> "SQLAuditLog":
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
     path = place.database_of(db).path
     if path is not None and not path.is_file():
-        msg = f"there is no audit log at {path}"
-        raise ConfigurationError(msg)
+        refuse(f"there is no audit log at {path}")
     return log
 
 
@@ -229,23 +218,21 @@ def held_decisions(db: str | None) -> int:
 
     if db is None:
         return 0
-    with closing(open_log(db)) as log:
+    with open_log(db) as log:
         in_effect = sum(log.count(status=status) for status in get_args(ReviewStatus))
         return max(log.count() - in_effect, 0)
 
 
 def not_yet(held: int, done: str) -> str:
     """Say that reviewers can still undo some decisions."""
-    return (
-        f"{format_count(held, 'decision')} can still be undone and {is_or_are(held)} not {done} yet"
-    )
+    count = format_count(held, "decision")
+    return f"{count} can still be undone and {is_or_are(held)} not {done} yet"
 
 
 def next_step(words: str, *paths: Path, err: bool = False) -> None:
     """Say what to run or open next; `{}` stands for a path."""
-    typer.echo(
-        f"Next: {printable(words.format(*(shlex.quote(str(path)) for path in paths)))}", err=err
-    )
+    said = words.format(*(shlex.quote(str(path)) for path in paths))
+    typer.echo(f"Next: {printable(said)}", err=err)
 
 
 _ResultT = TypeVar("_ResultT")

@@ -9,7 +9,7 @@ import typer
 from langchain_core.documents import Document
 
 from langchain_groundedness.cli.check import read_documents
-from langchain_groundedness.cli.errors import CommandError, errors_in_one_line, one_line
+from langchain_groundedness.cli.errors import errors_in_one_line, one_line, refuse
 from langchain_groundedness.cli.options import AsJson, Port, load_model
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import require
@@ -79,19 +79,15 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
 
 def _documents(folder: Path) -> list[Document]:
     if not folder.exists():
-        msg = f"there is no folder or file {folder}"
-        raise CommandError(msg)
+        refuse(f"there is no folder or file {folder}")
     if not folder.is_dir():
         return read_documents([str(folder)])
     paths = sorted(
         path for path in folder.rglob("*") if path.suffix.lower() in _KINDS and path.is_file()
     )
     if not paths:
-        msg = f"{folder} has no {' or '.join(_KINDS)} file"
-        raise CommandError(msg)
+        refuse(f"{folder} has no {' or '.join(_KINDS)} file")
     documents = read_documents([str(path) for path in paths])
-    names = (path.relative_to(folder).as_posix() for path in paths)
-    return [
-        Document(page_content=document.page_content, metadata={"source": name})
-        for document, name in zip(documents, names, strict=True)
-    ]
+    for document, path in zip(documents, paths, strict=True):
+        document.metadata["source"] = path.relative_to(folder).as_posix()
+    return documents

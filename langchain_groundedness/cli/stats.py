@@ -6,7 +6,7 @@ Exit codes: 0 done, 2 the log could not be read, 130 interrupted.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -53,11 +53,10 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     with errors_in_one_line("cannot read the audit log"):
         require_one(db=db, log=log)
         first, end = (day and day.replace(tzinfo=UTC) for day in (since, until))
-        filters: dict[str, Any] = {"since": first, "until": end}
         with Console(stderr=True).status("reading…"):
             found = summarize(
                 record
-                for record in audit_records(db, log, **filters)
+                for record in audit_records(db, log, since=first, until=end)
                 if (first is None or record.time >= first) and (end is None or record.time < end)
             )
     if html is not None:

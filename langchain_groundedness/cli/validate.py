@@ -23,6 +23,7 @@ from langchain_groundedness.cli.errors import (
     each_warning_once,
     errors_in_one_line,
     one_line,
+    refuse,
     require_json_lines,
     write_file,
 )
@@ -207,11 +208,10 @@ def _composite(
     for option, given in (("--weight", weights), ("--minimum", minimums)):
         unmet = ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
         if unmet and not judged:
-            msg = (
+            refuse(
                 f"{option} {unmet} needs --model, which judges it; without one only the share of "
                 "supported claims counts: --min-source, --pass-score"
             )
-            raise CommandError(msg)
     return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
 
 
@@ -274,9 +274,8 @@ def _parts(found: "ValidationSummary", *, sweep: bool) -> Iterator[RenderableTyp
         figures = ", ".join(
             f"{name} {each:.2f}" for name, each in shares.items() if each is not None
         )
-        yield Text(
-            f"against {format_count(agreed.rows, 'label')}: {figures or 'only one kind of them'}"
-        )
+        words = figures or "only one kind of them"
+        yield Text(f"against {format_count(agreed.rows, 'label')}: {words}")
     if sweep:
         yield _sweep(found.sweep)
     yield from _notes(found)
