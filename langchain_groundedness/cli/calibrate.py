@@ -6,7 +6,7 @@ Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupte
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 from rich.console import Console, Group
@@ -99,8 +99,13 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
                 "give either --precision or --recall: the share of what passes that must be right, "
                 "or of what is right that must pass"
             )
-        if plot is not None:
-            _require_drawable(plot)
+        picture = plot and plot.suffix.lower()
+        if plot is not None and picture not in (".svg", ".png"):
+            refuse(
+                f"--plot draws .svg or .png, not {plot.suffix or 'a file without such an ending'}"
+            )
+        if picture == ".png":
+            require("resvg_py", extra="plot")
         with Console(stderr=True).status("calibrating…"):
             samples, encoder, notes = _labelled(labels) if labels else _reviewed(db, log)
             found = calibration.calibrate(
@@ -159,15 +164,6 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     return samples, encoder, notes
 
 
-def _require_drawable(path: Path) -> None:
-    """Refuse a kind of picture that cannot be drawn, before anything is calibrated."""
-    kind = path.suffix.lower()
-    if kind not in (".svg", ".png"):
-        refuse(f"--plot draws .svg or .png, not {path.suffix or 'a file without such an ending'}")
-    if kind == ".png":
-        require("resvg_py", extra="plot")
-
-
 def _draw(found: "Calibration", path: Path) -> bool:
     from langchain_groundedness.calibration.thresholds import calibration_plot
 
@@ -177,8 +173,7 @@ def _draw(found: "Calibration", path: Path) -> bool:
     if path.suffix.lower() == ".svg":
         write_file(path, drawing)
         return True
-    resvg: Any = require("resvg_py", extra="plot")
-    picture = resvg.svg_to_bytes(
+    picture = require("resvg_py", extra="plot").svg_to_bytes(
         svg_string=drawing, zoom=_PIXELS_PER_UNIT, background="#ffffff", font_family="sans-serif"
     )
     write_file(path, bytes(picture))
@@ -186,8 +181,7 @@ def _draw(found: "Calibration", path: Path) -> bool:
 
 
 def _table(found: "Calibration") -> Table:
-    title = f"wanted: {found.target.kind} {found.target.value:g}"
-    table = plain_table(title=title)
+    table = plain_table(title=f"wanted: {found.target.kind} {found.target.value:g}")
     table.add_column("Threshold", min_width=24)
     for head in ("", "Passed", "Precision", "Recall"):
         table.add_column(head, no_wrap=True)

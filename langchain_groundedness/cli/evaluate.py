@@ -155,8 +155,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             Console().print(_render(evaluation, paid))
             typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
             if is_complete:
-                report = ("langchain-groundedness report {} -o {}", out, out.with_suffix(".html"))
-                next_step(*report)
+                page = out.with_suffix(".html")
+                next_step("langchain-groundedness report {} -o {}", out, page)
         if not is_complete:
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)

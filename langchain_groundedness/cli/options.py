@@ -132,7 +132,7 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
     if base_url is not None and not re.match(r"https?://[^\s/]", base_url, re.IGNORECASE):
         refuse("--base-url must begin with http:// or https://, as in http://localhost:11434/v1")
     try:
-        return _chat_model(name, base_url)
+        model: BaseChatModel = _chat_model(name, base_url)
     except GroundednessError:
         raise
     except Exception as error:
@@ -144,14 +144,12 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
             )
         msg = f"model {name}: {why}"
         raise CommandError(msg) from error
+    return model
 
 
-def _chat_model(name: str, base_url: str | None) -> "BaseChatModel":
+def _chat_model(name: str, base_url: str | None) -> Any:
     if base_url is None and find_spec("langchain"):
-        model: BaseChatModel = require("langchain.chat_models", extra="agents").init_chat_model(
-            name
-        )
-        return model
+        return require("langchain.chat_models", extra="agents").init_chat_model(name)
     if base_url is None and ":" in name and not name.startswith("openai:"):
         require("langchain", extra="agents")
     options: dict[str, Any] = {"model": name.removeprefix("openai:")}
@@ -162,8 +160,7 @@ def _chat_model(name: str, base_url: str | None) -> "BaseChatModel":
             "use_responses_api": False,
             "api_key": os.environ.get("OPENAI_API_KEY") or "none",
         }
-    openai: BaseChatModel = require("langchain_openai", extra="openai").ChatOpenAI(**options)
-    return openai
+    return require("langchain_openai", extra="openai").ChatOpenAI(**options)
 
 
 def require_one(**sources: object) -> None:

@@ -5,7 +5,7 @@ Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` replace the 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -188,6 +188,5 @@ def _refuse_unknown(said: object) -> None:
 
 
 def _first_document(task: VerificationTask) -> tuple[Citation, ...]:
-    documents: Sequence[Any] = task.documents
-    whole = (0, len(documents[0].page_content)) if documents else None
-    return (Citation.from_document(documents, 0, *whole),) if whole else ()
+    lengths = [len(document.page_content) for document in task.documents[:1]]
+    return tuple(Citation.from_document(task.documents, 0, 0, length) for length in lengths)

@@ -175,9 +175,8 @@ class ScriptedServer:
             self._open_requests -= 1
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
-        if response.status != HTTPStatus.OK:
-            return response, _error(response.text)
-        return response, _completion(request, response)
+        succeeds = response.status == HTTPStatus.OK
+        return response, _completion(request, response) if succeeds else _error(response.text)
 
     def _answered(self, request: ScriptedRequest) -> str | ScriptedResponse:
         try:
