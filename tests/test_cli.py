@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Outcome, Run, ran, without_settings
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.main import get_command
 
 from langchain_groundedness import cli, runnable
 from langchain_groundedness.__main__ import main
@@ -486,6 +488,14 @@ def test_help_lists_all_commands_in_groups_with_whole_lines(
             assert line in " ".join(said.split())
             assert f"  langchain-groundedness {name} " in said
             assert not re.search(r"--\S+ <[^|>]+>", said), "values have names, not types"
+
+
+@pytest.mark.parametrize("name", [name for group in cli.COMMANDS.values() for name in group])
+def test_every_option_has_a_description(name: str) -> None:
+    commands: Any = get_command(cli.app)
+    assert [
+        option.name for option in commands.get_command(None, name).params if not option.help
+    ] == []
 
 
 def test_a_command_that_is_mistyped_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:

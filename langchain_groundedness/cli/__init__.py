@@ -1,10 +1,16 @@
 """The command line, `langchain-groundedness`.
 
-A command is loaded when it is called: help, version and completion load none.
+A command is loaded when it is called: help, version and completion load none. Its docstring is its
+help; under `Options:` it says what each of its own options means, and with which placeholder. The
+docstring of `options` says it of those that several commands share.
 """
 
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from inspect import cleandoc
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -36,7 +42,8 @@ COMMANDS = {
 in the module of its name."""
 
 _LINES = {name: line for group in COMMANDS.values() for name, line in group.items()}
-_OPTIONS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+_LOOK: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+_OPTION = re.compile(r"^    (\w+)(?: \((\S+)\))?: (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 class _Commands(TyperGroup):
@@ -54,9 +61,17 @@ class _Commands(TyperGroup):
         if known is None or self._completing_names:
             return known
         name = cmd_name.replace("-", "_")
-        alone = typer.Typer(add_completion=False, **_OPTIONS)
-        alone.command(cmd_name)(getattr(import_module(f"{__name__}.{name}"), name))
-        return get_command(alone)
+        function = getattr(import_module(f"{__name__}.{name}"), name)
+        shown, _, own = cleandoc(function.__doc__ or "").partition("\n\nOptions:\n")
+        alone = typer.Typer(add_completion=False, **_LOOK)
+        alone.command(cmd_name, help=shown)(function)
+        command: Any = get_command(alone)
+        shared = import_module(f"{__name__}.options").__doc__
+        said = {option: words for option, *words in _OPTION.findall(f"{shared}\n{own}")}
+        for option in command.params:
+            placeholder, text = said.get(option.name, ("", ""))  # python -OO has no docstrings
+            option.metavar, option.help = placeholder or None, " ".join(text.split())
+        return command
 
     @override
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
@@ -71,11 +86,13 @@ class _Commands(TyperGroup):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, **_OPTIONS)
+app = typer.Typer(cls=_Commands, no_args_is_help=True, **_LOOK)
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # not every encoding has every sign
+        sys.stdout.reconfigure(errors="replace")
     app(args=list(repeat_option(arguments, "--documents")), prog_name="langchain-groundedness")
     raise SystemExit(0)
 

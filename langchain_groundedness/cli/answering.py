@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import AddableDict, Runnable, RunnableLambda
 
-from langchain_groundedness.cli.errors import CommandError
+from langchain_groundedness.cli.errors import refuse
 from langchain_groundedness.demo import WordOverlapRetriever
 from langchain_groundedness.evidence.windows import evidence_windows
 from langchain_groundedness.text.markdown import Outline
@@ -37,14 +37,15 @@ def make_chain(
     documents: list[Document], model: BaseChatModel | None
 ) -> Runnable[str, dict[str, object]]:
     """Retrieve, then answer. Unlike `assign`, this ends the answer when its reader goes away."""
-    write = _script if model is None else _written_by(model)
+    write: Callable[[dict[str, Any]], AsyncIterator[str]] = _script
+    if model is not None:
+        write = (RunnableLambda(_prompt) | model | StrOutputParser()).astream
     retriever = WordOverlapRetriever(documents=list(_passages(documents)))
 
     async def answer(question: str) -> AsyncIterator[dict[str, object]]:
         found = {"question": question, "documents": await retriever.ainvoke(question)}
         if not found["documents"]:
-            msg = "no document shares a word with the question; use words of the documents"
-            raise CommandError(msg)
+            refuse("no document shares a word with the question; use words of the documents")
         yield AddableDict(found)
         async for piece in write(found):
             yield AddableDict(answer=piece)
@@ -57,10 +58,6 @@ def _passages(documents: list[Document]) -> Iterator[Document]:
     for found in evidence_windows(documents, sentences=_SENTENCES, max_tokens=_TOKENS, overlap=1):
         source = documents[found.document].metadata
         yield Document(page_content=found.text, metadata=source)
-
-
-def _written_by(model: BaseChatModel) -> Callable[[dict[str, Any]], AsyncIterator[str]]:
-    return (RunnableLambda(_prompt) | model | StrOutputParser()).astream
 
 
 def _prompt(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,18 +6,17 @@ Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupte
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from langchain_groundedness.cli.errors import errors_in_one_line, write_file
+from langchain_groundedness.cli.errors import errors_in_one_line, refuse, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
     Db,
-    Log,
     audit_records,
     held_decisions,
     next_step,
@@ -26,15 +25,10 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
-from langchain_groundedness.exceptions import ConfigurationError, require
+from langchain_groundedness.exceptions import require
 
 if TYPE_CHECKING:
-    from langchain_groundedness.calibration import (
-        Calibration,
-        CalibrationSample,
-        ThresholdChoice,
-        ThresholdFigures,
-    )
+    from langchain_groundedness.calibration import Calibration, CalibrationSample
     from langchain_groundedness.calibration.values import ThresholdName
 
 __all__ = ["calibrate"]
@@ -48,6 +42,7 @@ _NAMES: "dict[ThresholdName, str]" = {
     "settle_unsupported": "settled as wrong",
 }
 _PIXELS_PER_UNIT = 2
+_WHEN = ("before", "in-sample", "expected")
 _LEGEND = """\
 In brackets: 95 % intervals. 30/50 claims of 12: of 50 claims about 12 documents
 (or in 12 threads), 30 should pass.
@@ -63,29 +58,12 @@ _REVIEWED_ONLY = (
 def calibrate(  # noqa: PLR0913  (each is an option of the command)
     *,
     db: Db = None,
-    log: Log = None,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Claims or answers with labels.")
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="Required share of right samples among those that pass, 0 to 1."
-        ),
-    ] = None,
-    recall: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="Required share of passing samples among the right ones, 0 to 1."
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE.json", help="Where to write the thresholds.")
-    ] = Path("calibration.json"),
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg|png", help="Where to draw a reliability plot."),
-    ] = None,
+    log: Path | None = None,
+    labels: Path | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+    out: Path = Path("calibration.json"),
+    plot: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose thresholds on labelled data. They reach the precision or recall you ask for.
@@ -104,38 +82,47 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     At least 20 right and 20 wrong ones are needed, of 10 documents or threads, and more right ones
     for a target above 0.95. Use the file with --calibration, or with
     Calibration.load("calibration.json").checker().
+
+    Options:
+        labels (FILE.jsonl): Claims or answers with labels.
+        precision (NUMBER): Required share of right samples among those that pass, 0 to 1.
+        recall (NUMBER): Required share of passing samples among the right ones, 0 to 1.
+        out (FILE.json): Where to write the thresholds.
+        plot (FILE.svg|png): Where to draw a reliability plot.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness import calibration
 
     with errors_in_one_line("cannot calibrate"):
         require_one(db=db, log=log, labels=labels)
         if (precision is None) == (recall is None):
-            msg = (
+            refuse(
                 "give either --precision or --recall: the share of what passes that must be right, "
                 "or of what is right that must pass"
             )
-            raise ConfigurationError(msg)
-        if plot is not None:
-            _require_drawable(plot)
+        picture = plot and plot.suffix.lower()
+        if plot is not None and picture not in (".svg", ".png"):
+            refuse(
+                f"--plot draws .svg or .png, not {plot.suffix or 'a file without such an ending'}"
+            )
+        if picture == ".png":
+            require("resvg_py", extra="plot")
         with Console(stderr=True).status("calibrating…"):
-            given = _labelled(labels) if labels is not None else _reviewed(db, log)
+            samples, encoder, notes = _labelled(labels) if labels else _reviewed(db, log)
             found = calibration.calibrate(
-                given.samples, precision=precision, recall=recall, encoder=given.encoder
+                samples, precision=precision, recall=recall, encoder=encoder
             )
         found.save(out)
         drawn = plot is not None and _draw(found, plot)
         if as_json:
             typer.echo(found.model_dump_json(indent=2))
             return
-        Console().print(_render(found, given.notes))
+        Console().print(Group(_table(found), *_lines(found, notes)))
         typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))
         next_step("langchain-groundedness check ANSWER DOC --calibration {}", out)
 
 
-class _Samples(NamedTuple):
-    samples: "list[CalibrationSample]"
-    encoder: str | None
-    notes: tuple[str, ...]
+_Samples: TypeAlias = "tuple[list[CalibrationSample], str | None, list[str]]"
+"""Samples, the encoder that they were judged with, and what to know about them."""
 
 
 def _labelled(path: Path) -> _Samples:
@@ -146,9 +133,8 @@ def _labelled(path: Path) -> _Samples:
     checker = GroundednessRunnable()
     rows = list(read_labelled(path))  # a fault in the last line costs no check of the others
     if not rows:
-        msg = f"{path}: there is no labelled claim or answer in it"
-        raise ConfigurationError(msg)
-    return _Samples(list(samples_of(rows, checker)), encoder_checksum(), ())
+        refuse(f"{path}: there is no labelled claim or answer in it")
+    return list(samples_of(rows, checker)), encoder_checksum(), []
 
 
 def _reviewed(db: str | None, log: Path | None) -> _Samples:
@@ -165,10 +151,9 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     if not found:
         records = audit_records(db, log, status="waiting")
         waiting = sum(record.review.status == "waiting" for record in records)
-        msg = f"no record has been reviewed yet; waiting for a reviewer: {waiting}"
-        if held := held_decisions(db):
-            msg += f"; {not_yet(held, 'read')}"
-        raise ConfigurationError(msg)
+        held = held_decisions(db)
+        also = f"; {not_yet(held, 'read')}" if held else ""
+        refuse(f"no record has been reviewed yet; waiting for a reviewer: {waiting}{also}")
     encoders = Counter(encoder for encoder, _ in found if encoder is not None)
     own = encoder_checksum()
     encoder = own if own in encoders else next(iter(dict(encoders.most_common(1))), None)
@@ -176,17 +161,7 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
     notes = [_REVIEWED_ONLY]
     if left_out := len(found) - len(samples):
         notes.append(f"left out, judged with another encoder: {format_count(left_out, 'sample')}")
-    return _Samples(samples, encoder, tuple(notes))
-
-
-def _require_drawable(path: Path) -> None:
-    """Refuse a kind of picture that cannot be drawn, before anything is calibrated."""
-    kind = path.suffix.lower()
-    if kind not in (".svg", ".png"):
-        msg = f"--plot draws .svg or .png, not {path.suffix or 'a file without such an ending'}"
-        raise ConfigurationError(msg)
-    if kind == ".png":
-        require("resvg_py", extra="plot")
+    return samples, encoder, notes
 
 
 def _draw(found: "Calibration", path: Path) -> bool:
@@ -198,50 +173,32 @@ def _draw(found: "Calibration", path: Path) -> bool:
     if path.suffix.lower() == ".svg":
         write_file(path, drawing)
         return True
-    resvg: Any = require("resvg_py", extra="plot")
-    picture = resvg.svg_to_bytes(
+    picture = require("resvg_py", extra="plot").svg_to_bytes(
         svg_string=drawing, zoom=_PIXELS_PER_UNIT, background="#ffffff", font_family="sans-serif"
     )
     write_file(path, bytes(picture))
     return True
 
 
-def _render(found: "Calibration", notes: Sequence[str]) -> RenderableType:
-    return Group(_table(found), *_lines(found, notes))
-
-
 def _table(found: "Calibration") -> Table:
-    title = f"wanted: {found.target.kind} {found.target.value:g}"
-    table = plain_table(title=title)
+    table = plain_table(title=f"wanted: {found.target.kind} {found.target.value:g}")
     table.add_column("Threshold", min_width=24)
     for head in ("", "Passed", "Precision", "Recall"):
         table.add_column(head, no_wrap=True)
     for name, choice in found.chosen.items():
-        figures = {
-            "before": choice.before,
-            "in-sample": choice.fitted,
-            "expected": choice.expected,
-        }
-        for words, (when, each) in zip(_about(name, choice), figures.items(), strict=True):
-            table.add_row(words, when, *_cells(each), end_section=when == "expected")
+        low, high = choice.interval or (choice.threshold, choice.threshold)
+        about = (
+            Text(f"{_NAMES[name]} {choice.threshold:.3f}", style="bold"),
+            Text(f"({low:.3f} to {high:.3f})"),
+            Text(f"{choice.good}/{choice.samples} {choice.unit}s of {choice.groups}"),
+        )
+        figures = (choice.before, choice.fitted, choice.expected)
+        for words, when, each in zip(about, _WHEN, figures, strict=True):
+            passed = f"{each.passed}/{each.samples}"
+            precision = _share(each.precision, each.precision_interval)
+            recall = _share(each.recall, each.recall_interval)
+            table.add_row(words, when, passed, precision, recall, end_section=when == "expected")
     return table
-
-
-def _about(name: "ThresholdName", choice: "ThresholdChoice") -> tuple[Text, Text, Text]:
-    low, high = choice.interval or (choice.threshold, choice.threshold)
-    return (
-        Text(f"{_NAMES[name]} {choice.threshold:.3f}", style="bold"),
-        Text(f"({low:.3f} to {high:.3f})"),
-        Text(f"{choice.good}/{choice.samples} {choice.unit}s of {choice.groups}"),
-    )
-
-
-def _cells(each: "ThresholdFigures") -> tuple[str, str, str]:
-    return (
-        f"{each.passed}/{each.samples}",
-        _share(each.precision, each.precision_interval),
-        _share(each.recall, each.recall_interval),
-    )
 
 
 def _share(share: float | None, interval: tuple[float, float] | None) -> str:

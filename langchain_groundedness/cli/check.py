@@ -16,16 +16,13 @@ import typer
 from langchain_core.documents import Document
 from rich.console import Console
 
-from langchain_groundedness._runtime.files import read_up_to, whole_up_to
-from langchain_groundedness.cli.errors import FAILED, CommandError, errors_in_one_line
+from langchain_groundedness._runtime.files import read_up_to, refusing, whole_up_to
+from langchain_groundedness.cli.errors import FAILED, errors_in_one_line, refuse
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
-    BaseUrl,
-    CalibrationFile,
-    Model,
-    ModelTimeout,
-    VerifierName,
+    Count,
+    Seconds,
     load_model,
     next_step,
     run_interruptibly,
@@ -45,69 +42,22 @@ LARGEST_TEXT = 64 << 20
 
 def check(  # noqa: PLR0913  (each is an option of the command)
     *,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Text files: the answer, then its documents; - is standard input.",
-        ),
-    ] = None,
-    answer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="The answer itself; all files are documents then. @PATH reads it from a file, - "
-            "from standard input; an answer that begins with @ is written with @@.",
-        ),
-    ] = None,
-    documents: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH...", help="More documents."),
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The question that was asked.")
-    ] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
-    verifier: VerifierName = None,
-    on_contradicted: Annotated[
-        Literal["annotate", "correct", "strip"],
-        typer.Option(help="What to do with a claim that the documents contradict."),
-    ] = "annotate",
-    on_unverifiable: Annotated[
-        Literal["keep", "strip"] | None,
-        typer.Option(
-            help="What to do with a claim that the documents do not mention; by default, "
-            "correct removes it."
-        ),
-    ] = None,
-    max_claims: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Check this many claims; the others are unchecked."),
-    ] = None,
-    trust_threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            max=1,
-            help="Share of claims that must be supported; by default 1, or the calibration's.",
-        ),
-    ] = None,
-    calibration: CalibrationFile = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Decision policy: a YAML or JSON file (.yaml, .yml, .json)."
-        ),
-    ] = None,
-    query_class: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Class of the question, for the policy.")
-    ] = None,
-    risk_tier: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Risk tier of the question, for the policy.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument()] = None,
+    answer: str | None = None,
+    documents: list[str] | None = None,
+    question: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    verifier: str | None = None,
+    on_contradicted: Literal["annotate", "correct", "strip"] = "annotate",
+    on_unverifiable: Literal["keep", "strip"] | None = None,
+    max_claims: Count = None,
+    trust_threshold: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    calibration: Path | None = None,
+    policy: Path | None = None,
+    query_class: str | None = None,
+    risk_tier: str | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Check an answer claim by claim against its documents.
@@ -125,16 +75,36 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     \b
     Exit code: 0 trusted, 1 not trusted, 2 could not be checked.
     An answer that the policy blocks or sends to review is not trusted.
+
+    Options:
+        files (FILE): Text files: the answer, then its documents; - is standard input.
+        answer (TEXT): The answer itself; all files are documents then. @PATH reads it from a file,
+            - from standard input; an answer that begins with @ is written with @@.
+        documents (PATH...): More documents.
+        question (TEXT): The question that was asked.
+        on_contradicted: What to do with a claim that the documents contradict.
+        on_unverifiable: What to do with a claim that the documents do not mention; by default,
+            correct removes it.
+        max_claims (N): Check this many claims; the others are unchecked.
+        trust_threshold (NUMBER): Share of claims that must be supported; by default 1, or the
+            calibration's.
+        policy (FILE): Decision policy: a YAML or JSON file (.yaml, .yml, .json).
+        query_class (NAME): Class of the question, for the policy.
+        risk_tier (NAME): Risk tier of the question, for the policy.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.decision import DecisionPolicy
 
     with errors_in_one_line("cannot check"):
-        answer, documents = _answer_and_documents(answer, [*(files or ()), *(documents or ())])
-        if (answer, *documents).count("-") > 1:
-            msg = "standard input (-) can be given once, as the answer or as a document"
-            raise CommandError(msg)
+        paths = [*(files or ()), *(documents or ())]
+        if answer is None and paths:
+            first, *paths = paths
+            answer = first if first == "-" else f"@{first}"
+        if answer is None or not paths:
+            refuse("give the answer's file, then its documents: check ANSWER DOCUMENT...")
+        if (answer, *paths).count("-") > 1:
+            refuse("standard input (-) can be given once, as the answer or as a document")
         text = read_answer(answer)
-        sources = read_documents(documents)
+        sources = read_documents(paths)
         options: dict[str, Any] = {
             "model": load_model(model, base_url),
             "model_timeout": model_timeout,
@@ -157,16 +127,6 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     raise typer.Exit(_exit_code(result))
 
 
-def _answer_and_documents(answer: str | None, files: list[str]) -> tuple[str, list[str]]:
-    """Take the answer from the first file, unless it is given itself."""
-    if answer is None and files:
-        answer, *files = ("-" if files[0] == "-" else f"@{files[0]}"), *files[1:]
-    if answer is None or not files:
-        msg = "give the answer's file, then its documents: check ANSWER DOCUMENT..."
-        raise CommandError(msg)
-    return answer, files
-
-
 def _checker(options: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
     from langchain_groundedness.calibration import Calibration
     from langchain_groundedness.runnable import GroundednessRunnable
@@ -178,8 +138,7 @@ def _checker(options: dict[str, Any], calibration: Path | None) -> "Groundedness
     except ConfigurationError as error:
         if str(error).startswith(str(calibration)):
             raise
-        msg = f"{calibration}: {error}"
-        raise CommandError(msg) from error
+        refuse(f"{calibration}: {error}")
 
 
 def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
@@ -187,8 +146,6 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
         # ASCII, so that no character can control the terminal or fail to be encoded.
         typer.echo(json.dumps(result.model_dump(mode="json"), indent=2))
     else:
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="replace")
         Console().print(render(result))
         if result.verdict == "has_contradictions" and not result.edits:
             next_step("the same with --on-contradicted correct, which corrects the answer")
@@ -211,8 +168,7 @@ def read_answer(given: str) -> str:
     path = given.removeprefix("@")
     text = given if path == given != "-" else _read(path)
     if not text.strip():
-        msg = "the answer is empty"
-        raise CommandError(msg)
+        refuse("the answer is empty")
     return text
 
 
@@ -220,11 +176,9 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
     """Read the documents, each from a file; `-` is standard input."""
     texts = {path: _read(path) for path in paths}
     if "-" in texts and not texts["-"].strip():
-        msg = "standard input is empty"
-        raise CommandError(msg)
+        refuse("standard input is empty")
     if not any(text.strip() for text in texts.values()):
-        msg = f"nothing to check against: {', '.join(paths)} has no text"
-        raise CommandError(msg)
+        refuse(f"nothing to check against: {', '.join(paths)} has no text")
     return [
         Document(page_content=text, metadata={"source": "stdin" if path == "-" else path})
         for path, text in texts.items()
@@ -234,24 +188,18 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
 def _read(path: str) -> str:
     name = "standard input" if path == "-" else path
     if not path:
-        msg = "an empty path was given; name a file, or - for standard input"
-        raise CommandError(msg)
-    try:
+        refuse("an empty path was given; name a file, or - for standard input")
+    with refusing(name):
         data = (
             whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
             if path == "-"
             else read_up_to(Path(path), LARGEST_TEXT)
         )
-    except OSError as error:
-        msg = f"{name}: {error.strerror or type(error).__name__}"
-        raise CommandError(msg) from error
     if b"\0" in data:
         utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
         what = "UTF-16 text, not UTF-8" if utf16 else "binary data, not text"
-        msg = f"{name}: {what}; convert it first"
-        raise CommandError(msg)
+        refuse(f"{name}: {what}; convert it first")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        msg = f"{name}: not UTF-8 text (byte {error.start}); convert it first"
-        raise CommandError(msg) from error
+        refuse(f"{name}: not UTF-8 text (byte {error.start}); convert it first")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ __all__ = [
     "each_warning_once",
     "errors_in_one_line",
     "one_line",
+    "refuse",
     "require_json_lines",
     "write_file",
 ]
@@ -34,6 +36,11 @@ _OTHER_KINDS = (".csv", ".tsv", ".html", ".htm", ".md", ".xml", ".parquet", ".xl
 
 class CommandError(Exception):
     """A command cannot run; the message is one line for the user."""
+
+
+def refuse(why: str) -> NoReturn:
+    """Raise `CommandError`."""
+    raise CommandError(why)
 
 
 @contextmanager
@@ -74,8 +81,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 def require_json_lines(path: Path, option: str) -> None:
     """Refuse a file name whose suffix is that of another format than JSON lines."""
     if path.suffix.lower() in _OTHER_KINDS:
-        msg = f"{option} {path}: the file will hold JSON lines; name it {path.stem}.jsonl"
-        raise CommandError(msg)
+        refuse(f"{option} {path}: the file will hold JSON lines; name it {path.stem}.jsonl")
 
 
 @contextmanager

@@ -17,28 +17,20 @@ from rich.text import Text
 
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
-    CommandError,
     each_warning_once,
     errors_in_one_line,
+    refuse,
     require_json_lines,
 )
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
-    BaseUrl,
-    CalibrationFile,
-    Columns,
-    Data,
-    FailUnder,
+    Count,
     Layout,
-    Limit,
     MaxConcurrency,
     MaxFailed,
-    Model,
-    ModelTimeout,
     Resume,
-    Separator,
-    VerifierName,
+    Seconds,
     load_model,
     next_step,
     number,
@@ -64,65 +56,29 @@ _LONGEST_REASON = 300
 
 def evaluate(  # noqa: PLR0913  (each is an option of the command)
     *,
-    data: Data,
-    metric: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="What to measure; repeatable: faithfulness, context_relevance, answer_quality, "
-            "factual_correctness, answer_correctness, context_recall, context_precision, "
-            "citations, bleu, chrf, rouge.",
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="RUN.jsonl", help="Where to write the run.")
-    ],
-    model: Model = None,
-    base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
-    verifier: VerifierName = None,
-    calibration: CalibrationFile = None,
-    column: Columns = None,
+    data: list[str],
+    metric: Annotated[list[str], typer.Option()],
+    out: Annotated[Path, typer.Option("--out", "-o")],
+    model: str | None = None,
+    base_url: str | None = None,
+    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    verifier: str | None = None,
+    calibration: Path | None = None,
+    column: list[str] | None = None,
     layout: Layout = "rows",
-    separator: Separator = None,
-    limit: Limit = None,
+    separator: str | None = None,
+    limit: Count = None,
     max_concurrency: MaxConcurrency = 16,
     resume: Resume = True,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="When resuming, try failed rows again.")
-    ] = False,
-    cache: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Folder of scores that several runs share."),
-    ] = None,
-    price: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT", help="Price of a million prompt and reply tokens."),
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(
-            help="Evaluate in this process, or in several on one or many machines with Ray; "
-            "--max-concurrency counts per process."
-        ),
-    ] = "local",
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes, with --engine ray; by default one."),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="A running Ray cluster; auto for this machine's. By default processes start here.",
-        ),
-    ] = None,
-    parquet: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Also write rows and scores as Parquet: a path or s3://…"),
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the run.")] = None,
-    fail_under: FailUnder = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed")] = False,
+    cache: Path | None = None,
+    price: str | None = None,
+    engine: Literal["local", "ray"] = "local",
+    workers: Count = None,
+    address: str | None = None,
+    parquet: str | None = None,
+    name: str | None = None,
+    fail_under: list[str] | None = None,
     max_failed: MaxFailed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -143,6 +99,22 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     \b
     The same command resumes a run that was interrupted or killed; --fresh starts over.
     Exit code: 0 done, 1 below --fail-under, 2 cannot be done, 130 interrupted.
+
+    Options:
+        metric (NAME): What to measure; repeatable: faithfulness, context_relevance,
+            answer_quality, factual_correctness, answer_correctness, context_recall,
+            context_precision, citations, bleu, chrf, rouge.
+        out (RUN.jsonl): Where to write the run.
+        retry_failed: When resuming, try failed rows again.
+        cache (FOLDER): Folder of scores that several runs share.
+        price (IN,OUT): Price of a million prompt and reply tokens.
+        engine: Evaluate in this process, or in several on one or many machines with Ray;
+            --max-concurrency counts per process.
+        workers (N): Processes, with --engine ray; by default one.
+        address (HOST:PORT): A running Ray cluster; auto for this machine's. By default processes
+            start here.
+        parquet (URL): Also write rows and scores as Parquet: a path or s3://…
+        name (NAME): Name of the run.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals.datasets import open_dataset
     from langchain_groundedness.evals.evaluation import Evaluation
@@ -183,8 +155,8 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             Console().print(_render(evaluation, paid))
             typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
             if is_complete:
-                report = ("langchain-groundedness report {} -o {}", out, out.with_suffix(".html"))
-                next_step(*report)
+                page = out.with_suffix(".html")
+                next_step("langchain-groundedness report {} -o {}", out, page)
         if not is_complete:
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)
@@ -216,8 +188,7 @@ def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) ->
 
     taken = [name for name in ("model", "verifier") if parts[name] is not None]
     if calibration is not None and taken:
-        msg = f"--calibration is for the embedded verifier; leave out --{taken[0]}"
-        raise CommandError(msg)
+        refuse(f"--calibration is for the embedded verifier; leave out --{taken[0]}")
     if calibration is not None:
         parts["verifier"] = Calibration.load(calibration).checker().check.verifier
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]
@@ -227,11 +198,9 @@ def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
     bounds = numbers(given, "--fail-under", "faithfulness=0.8")
     for key, bound in bounds.items():
         if key not in metrics:
-            msg = f"--fail-under {key}: that metric is not measured; add --metric {key}"
-            raise CommandError(msg)
+            refuse(f"--fail-under {key}: that metric is not measured; add --metric {key}")
         if not 0 <= bound <= 1:
-            msg = f"--fail-under {key}: scores are from 0 to 1, got {bound:g}"
-            raise CommandError(msg)
+            refuse(f"--fail-under {key}: scores are from 0 to 1, got {bound:g}")
     return bounds
 
 
@@ -240,8 +209,7 @@ def _price(given: str) -> "Price":
 
     prices = [number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
-        msg = "--price takes two numbers, of a million tokens in and out, as in 0.15,0.60"
-        raise CommandError(msg)
+        refuse("--price takes two numbers, of a million tokens in and out, as in 0.15,0.60")
     return Price(*prices)
 
 

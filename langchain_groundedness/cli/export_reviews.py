@@ -12,11 +12,10 @@ from typing import Annotated, Literal
 import typer
 
 from langchain_groundedness._runtime.files import open_private
-from langchain_groundedness.cli.errors import errors_in_one_line
+from langchain_groundedness.cli.errors import errors_in_one_line, refuse
 from langchain_groundedness.cli.options import (
     AsJson,
     Db,
-    Log,
     audit_records,
     held_decisions,
     next_step,
@@ -24,7 +23,6 @@ from langchain_groundedness.cli.options import (
     require_one,
 )
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = ["export_reviews"]
 
@@ -32,14 +30,9 @@ __all__ = ["export_reviews"]
 def export_reviews(
     *,
     db: Db = None,
-    log: Log = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE.jsonl", help="A new file that only its owner can read.")
-    ],
-    unit: Annotated[
-        Literal["answer", "claim"],
-        typer.Option(help="One row per answer, or one per claim whose label is known."),
-    ] = "answer",
+    log: Path | None = None,
+    out: Annotated[Path, typer.Option()],
+    unit: Literal["answer", "claim"] = "answer",
     as_json: AsJson = False,
 ) -> None:
     """Write reviewed answers as evaluation data. The file has one JSON object per line.
@@ -51,6 +44,10 @@ def export_reviews(
 
     \b
     Records whose texts were not kept (content="hash" or "none") are left out, and counted.
+
+    Options:
+        out (FILE.jsonl): A new file that only its owner can read.
+        unit: One row per answer, or one per claim whose label is known.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals.review_export import ReviewExport
 
@@ -69,8 +66,7 @@ def export_reviews(
         except OSError as exc:
             exists = isinstance(exc, FileExistsError)
             why = "the file exists already" if exists else exc.strerror or type(exc).__name__
-            msg = f"{out}: {why}"
-            raise ConfigurationError(msg) from exc
+            refuse(f"{out}: {why}")
         held = held_decisions(db)
         if as_json:
             found = {"rows": written, "out": str(out), "left_out": export.left_out, "held": held}

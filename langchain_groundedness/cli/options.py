@@ -1,4 +1,27 @@
-"""Options shared by several commands, and their parsing."""
+"""Options shared by several commands, and their parsing.
+
+Options:
+    as_json: Print JSON, for a program.
+    base_url (URL): OpenAI-compatible server of the model.
+    calibration (FILE): Thresholds written by `calibrate`; not with --model or --verifier.
+    column (FIELD=NAME): Column that holds a field, as in answer=my_column; repeatable.
+    data (IN): Files or folders with the rows.
+    db (URL): Database of the audit log: sqlite:///PATH or postgresql://...
+    fail_under (METRIC=MEAN): Exit with 1 if the metric's mean is lower; repeatable.
+    layout: rows: one record per row. claims: records of documents, and claims that name them by
+        documents_id.
+    limit (N): Read only this many rows, the first ones.
+    log (FILE.jsonl): File of the audit log.
+    max_concurrency (N): Most rows at a time.
+    max_failed (N): With --fail-under: how many rows may fail or be unreadable.
+    model (PROVIDER:NAME): Chat model that judges; by default the embedded verifier judges, offline.
+    model_timeout (SECONDS): How long to wait for each reply of the model.
+    port (PORT): Port to listen on; 0 for any that is free.
+    resume: Resume from the files there are, or start over.
+    separator (TEXT): What separates the documents of a row in one text.
+    verifier (NAME): Verifier that judges instead of the model: embedded, or a public model such as
+        hhem (extra transformers). An unknown name lists them all.
+"""
 
 import asyncio
 import math
@@ -7,7 +30,6 @@ import re
 import shlex
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
@@ -15,10 +37,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, g
 import typer
 
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, timed_out_calls
-from langchain_groundedness.cli.errors import CommandError, one_line
+from langchain_groundedness.cli.errors import CommandError, one_line, refuse
 from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import printable
-from langchain_groundedness.exceptions import ConfigurationError, GroundednessError, require
+from langchain_groundedness.exceptions import GroundednessError, require
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -28,23 +50,14 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TIMEOUT",
     "AsJson",
-    "BaseUrl",
-    "CalibrationFile",
-    "Columns",
-    "Data",
+    "Count",
     "Db",
-    "FailUnder",
     "Layout",
-    "Limit",
-    "Log",
     "MaxConcurrency",
     "MaxFailed",
-    "Model",
-    "ModelTimeout",
     "Port",
     "Resume",
-    "Separator",
-    "VerifierName",
+    "Seconds",
     "audit_records",
     "held_decisions",
     "load_model",
@@ -66,99 +79,15 @@ def _seconds(given: float) -> float:
     return given
 
 
-Model: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROVIDER:NAME",
-        help="Chat model that judges; by default the embedded verifier judges, offline.",
-    ),
-]
-VerifierName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--verifier",
-        metavar="NAME",
-        help="Verifier that judges instead of the model: embedded, or a public model such as hhem "
-        "(extra transformers). An unknown name lists them all.",
-    ),
-]
-BaseUrl: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the model.")
-]
-ModelTimeout: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS", help="How long to wait for each reply of the model.", callback=_seconds
-    ),
-]
-CalibrationFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Thresholds written by `calibrate`; not with --model or --verifier."
-    ),
-]
-Data: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="IN", help="Files or folders with the rows.")
-]
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=NAME",
-        help="Column that holds a field, as in answer=my_column; repeatable.",
-    ),
-]
-Layout: TypeAlias = Annotated[
-    Literal["rows", "claims"],
-    typer.Option(
-        "--format",
-        help="rows: one record per row. claims: records of documents, and claims that name them "
-        "by documents_id.",
-    ),
-]
-Separator: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="What separates the documents of a row in one text."),
-]
-Limit: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Read only this many rows, the first ones.")
-]
-MaxConcurrency: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Most rows at a time.")
-]
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume/--fresh", help="Resume from the files there are, or start over.")
-]
-FailUnder: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="METRIC=MEAN", help="Exit with 1 if the metric's mean is lower; repeatable."
-    ),
-]
-MaxFailed: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="With --fail-under: how many rows may fail or be unreadable."
-    ),
-]
-Port: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any that is free."
-    ),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
-Db: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="GROUNDEDNESS_AUDIT_DB",
-        help="Database of the audit log: sqlite:///PATH or postgresql://...",
-    ),
-]
-Log: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE.jsonl", help="File of the audit log.")
-]
+Seconds: TypeAlias = Annotated[float, typer.Option(callback=_seconds)]
+Count: TypeAlias = Annotated[int | None, typer.Option(min=1)]
+MaxConcurrency: TypeAlias = Annotated[int, typer.Option(min=1)]
+Layout: TypeAlias = Annotated[Literal["rows", "claims"], typer.Option("--format")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume/--fresh")]
+MaxFailed: TypeAlias = Annotated[int, typer.Option(min=0)]
+Port: TypeAlias = Annotated[int, typer.Option(min=0, max=65535)]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
+Db: TypeAlias = Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")]
 
 
 def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:
@@ -167,11 +96,9 @@ def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, s
     for each in given or ():
         name, _, value = (part.strip() for part in each.rpartition("="))
         if not (name and value):
-            msg = f"{option} takes a pair, as in {example}"
-            raise CommandError(msg)
+            refuse(f"{option} takes a pair, as in {example}")
         if name in found:
-            msg = f"{option} {name} is given twice"
-            raise CommandError(msg)
+            refuse(f"{option} {name} is given twice")
         found[name] = value
     return found
 
@@ -189,8 +116,7 @@ def number(text: str, option: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        msg = f"{option} takes a finite number"
-        raise CommandError(msg)
+        refuse(f"{option} takes a finite number")
     return found
 
 
@@ -198,18 +124,15 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
     """Make the chat model that `--model` and `--base-url` name."""
     if name is None:
         if base_url is not None:
-            msg = "--base-url needs --model, the name of the model on that server"
-            raise CommandError(msg)
+            refuse("--base-url needs --model, the name of the model on that server")
         return None
     if not name.strip() or name.strip().endswith(":"):
         given = f"{name.strip()} names no model" if name.strip() else "is empty"
-        msg = f"--model {given}; give the name of a model, such as openai:gpt-4o-mini"
-        raise CommandError(msg)
+        refuse(f"--model {given}; give the name of a model, such as openai:gpt-4o-mini")
     if base_url is not None and not re.match(r"https?://[^\s/]", base_url, re.IGNORECASE):
-        msg = "--base-url must begin with http:// or https://, as in http://localhost:11434/v1"
-        raise CommandError(msg)
+        refuse("--base-url must begin with http:// or https://, as in http://localhost:11434/v1")
     try:
-        return _chat_model(name, base_url)
+        model: BaseChatModel = _chat_model(name, base_url)
     except GroundednessError:
         raise
     except Exception as error:
@@ -221,14 +144,12 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
             )
         msg = f"model {name}: {why}"
         raise CommandError(msg) from error
+    return model
 
 
-def _chat_model(name: str, base_url: str | None) -> "BaseChatModel":
+def _chat_model(name: str, base_url: str | None) -> Any:
     if base_url is None and find_spec("langchain"):
-        model: BaseChatModel = require("langchain.chat_models", extra="agents").init_chat_model(
-            name
-        )
-        return model
+        return require("langchain.chat_models", extra="agents").init_chat_model(name)
     if base_url is None and ":" in name and not name.startswith("openai:"):
         require("langchain", extra="agents")
     options: dict[str, Any] = {"model": name.removeprefix("openai:")}
@@ -239,8 +160,7 @@ def _chat_model(name: str, base_url: str | None) -> "BaseChatModel":
             "use_responses_api": False,
             "api_key": os.environ.get("OPENAI_API_KEY") or "none",
         }
-    openai: BaseChatModel = require("langchain_openai", extra="openai").ChatOpenAI(**options)
-    return openai
+    return require("langchain_openai", extra="openai").ChatOpenAI(**options)
 
 
 def require_one(**sources: object) -> None:
@@ -248,8 +168,7 @@ def require_one(**sources: object) -> None:
     given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
         options = ", ".join(f"--{name}" for name in sources)
-        msg = f"give one of {options}; got {len(given)} of them"
-        raise ConfigurationError(msg)
+        refuse(f"give one of {options}; got {len(given)} of them")
 
 
 def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator[AuditRecord]":
@@ -257,7 +176,7 @@ def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator
     if log is not None:
         yield from _records_in_file(log)
     elif db is not None:
-        with closing(open_log(db)) as store:
+        with open_log(db) as store:
             yield from store.records(**filters)
 
 
@@ -265,19 +184,17 @@ def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
     from langchain_groundedness.audit import JsonlAuditLog
 
     if not path.is_file():
-        msg = f"there is no audit log at {path}"
-        raise ConfigurationError(msg)
+        refuse(f"there is no audit log at {path}")
     empty = True
-    with closing(JsonlAuditLog(path, on_store_down="raise")) as log:
+    with JsonlAuditLog(path, on_store_down="raise") as log:
         for record in log.records():
             empty = False
             yield record
     if empty and path.stat().st_size:
-        msg = (
+        refuse(
             f"{path}: no line of it is a record of an audit log; --log takes the file that a "
             "JsonlAuditLog writes, --db the URL of a database"
         )
-        raise ConfigurationError(msg)
 
 
 def open_log(db: str) -> "SQLAuditLog":
@@ -288,8 +205,7 @@ def open_log(db: str) -> "SQLAuditLog":
     place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
     path = place.database_of(db).path
     if path is not None and not path.is_file():
-        msg = f"there is no audit log at {path}"
-        raise ConfigurationError(msg)
+        refuse(f"there is no audit log at {path}")
     return log
 
 
@@ -299,23 +215,21 @@ def held_decisions(db: str | None) -> int:
 
     if db is None:
         return 0
-    with closing(open_log(db)) as log:
+    with open_log(db) as log:
         in_effect = sum(log.count(status=status) for status in get_args(ReviewStatus))
         return max(log.count() - in_effect, 0)
 
 
 def not_yet(held: int, done: str) -> str:
     """Say that reviewers can still undo some decisions."""
-    return (
-        f"{format_count(held, 'decision')} can still be undone and {is_or_are(held)} not {done} yet"
-    )
+    count = format_count(held, "decision")
+    return f"{count} can still be undone and {is_or_are(held)} not {done} yet"
 
 
 def next_step(words: str, *paths: Path, err: bool = False) -> None:
     """Say what to run or open next; `{}` stands for a path."""
-    typer.echo(
-        f"Next: {printable(words.format(*(shlex.quote(str(path)) for path in paths)))}", err=err
-    )
+    said = words.format(*(shlex.quote(str(path)) for path in paths))
+    typer.echo(f"Next: {printable(said)}", err=err)
 
 
 _ResultT = TypeVar("_ResultT")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import AsJson, FailUnder, MaxFailed, next_step, numbers
+from langchain_groundedness.cli.options import AsJson, MaxFailed, next_step, numbers
 from langchain_groundedness.display.terminal import printable
 
 if TYPE_CHECKING:
@@ -20,21 +20,11 @@ __all__ = ["report"]
 
 
 def report(  # noqa: PLR0913  (each is an option of the command)
-    run: Annotated[Path, typer.Argument(metavar="RUN.jsonl", help="Run written by `evaluate`.")],
+    run: Path,
     *,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write it: .html, .md, or .xml for JUnit; repeatable.",
-        ),
-    ] = None,
-    compare: Annotated[
-        Path | None, typer.Option(metavar="OTHER.jsonl", help="Earlier run over the same rows.")
-    ] = None,
-    fail_under: FailUnder = None,
+    output: Annotated[list[Path] | None, typer.Option("--output", "-o")] = None,
+    compare: Path | None = None,
+    fail_under: list[str] | None = None,
     max_failed: MaxFailed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -49,6 +39,11 @@ def report(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness report now.jsonl --compare before.jsonl -o report.html
       langchain-groundedness report run.jsonl -o results.xml --fail-under faithfulness=0.8
       langchain-groundedness report run.jsonl >> "$GITHUB_STEP_SUMMARY"
+
+    Options:
+        run (RUN.jsonl): Run written by `evaluate`.
+        output (FILE): Where to write it: .html, .md, or .xml for JUnit; repeatable.
+        compare (OTHER.jsonl): Earlier run over the same rows.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals.run_files import load_run
     from langchain_groundedness.report import check_thresholds, to_markdown, write_report

@@ -9,8 +9,8 @@ import typer
 from langchain_core.documents import Document
 
 from langchain_groundedness.cli.check import read_documents
-from langchain_groundedness.cli.errors import CommandError, errors_in_one_line, one_line
-from langchain_groundedness.cli.options import AsJson, BaseUrl, Port, load_model
+from langchain_groundedness.cli.errors import errors_in_one_line, one_line, refuse
+from langchain_groundedness.cli.options import AsJson, Port, load_model
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import require
 
@@ -20,28 +20,11 @@ _KINDS = (".txt", ".md")
 
 
 def serve(  # noqa: PLR0913  (each is an option of the command)
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Folder with .txt and .md files to ask about, or one file; by default the "
-            "documents of the demonstration.",
-            show_default=False,
-        ),
-    ] = None,
+    folder: Annotated[Path | None, typer.Argument()] = None,
     *,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Chat model that answers; by default a script quotes the documents, with "
-            "mistakes planted.",
-        ),
-    ] = None,
-    base_url: BaseUrl = None,
-    verifier: Annotated[
-        str, typer.Option(metavar="NAME", help="Verifier, as for check.")
-    ] = "embedded",
+    model: str | None = None,
+    base_url: str | None = None,
+    verifier: str = "embedded",
     port: Port = 8322,
     as_json: AsJson = False,
 ) -> None:
@@ -54,6 +37,13 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
       langchain-groundedness serve handbook/ --model qwen2.5:7b --base-url http://localhost:11434/v1
 
     Only browsers on this machine can connect.
+
+    Options:
+        folder (FOLDER): Folder with .txt and .md files to ask about, or one file; by default the
+            documents of the demonstration.
+        model (PROVIDER:NAME): Chat model that answers; by default a script quotes the documents,
+            with mistakes planted.
+        verifier (NAME): Verifier, as for check.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve"), suppress(KeyboardInterrupt):
         for module in ("jinja2", "starlette", "uvicorn"):
@@ -89,19 +79,15 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
 
 def _documents(folder: Path) -> list[Document]:
     if not folder.exists():
-        msg = f"there is no folder or file {folder}"
-        raise CommandError(msg)
+        refuse(f"there is no folder or file {folder}")
     if not folder.is_dir():
         return read_documents([str(folder)])
     paths = sorted(
         path for path in folder.rglob("*") if path.suffix.lower() in _KINDS and path.is_file()
     )
     if not paths:
-        msg = f"{folder} has no {' or '.join(_KINDS)} file"
-        raise CommandError(msg)
+        refuse(f"{folder} has no {' or '.join(_KINDS)} file")
     documents = read_documents([str(path) for path in paths])
-    names = (path.relative_to(folder).as_posix() for path in paths)
-    return [
-        Document(page_content=document.page_content, metadata={"source": name})
-        for document, name in zip(documents, names, strict=True)
-    ]
+    for document, path in zip(documents, paths, strict=True):
+        document.metadata["source"] = path.relative_to(folder).as_posix()
+    return documents

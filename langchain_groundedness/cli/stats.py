@@ -6,7 +6,7 @@ Exit codes: 0 done, 2 the log could not be read, 130 interrupted.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -14,14 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
-from langchain_groundedness.cli.options import (
-    AsJson,
-    Db,
-    Log,
-    audit_records,
-    next_step,
-    require_one,
-)
+from langchain_groundedness.cli.options import AsJson, Db, audit_records, next_step, require_one
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 
@@ -30,24 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["stats"]
 
+_Day: TypeAlias = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])]
 _STYLES = {"pass": "green", "flag": "yellow", "review": "magenta", "block": "red"}
 
 
 def stats(  # noqa: PLR0913  (each is an option of the command)
     *,
     db: Db = None,
-    log: Log = None,
-    since: Annotated[
-        datetime | None,
-        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="From this day on, in UTC."),
-    ] = None,
-    until: Annotated[
-        datetime | None,
-        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="Before this day, in UTC."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Where to write a page with plots.")
-    ] = None,
+    log: Path | None = None,
+    since: _Day = None,
+    until: _Day = None,
+    html: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the figures of an audit log. They are grouped by day, model and query class.
@@ -56,17 +42,21 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     Examples:
       langchain-groundedness stats --db sqlite:///audit.db --html stats.html
       langchain-groundedness stats --log audit.jsonl --since 2026-01-01 --json
+
+    Options:
+        since (YYYY-MM-DD): From this day on, in UTC.
+        until (YYYY-MM-DD): Before this day, in UTC.
+        html (FILE.html): Where to write a page with plots.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.monitoring import summarize
 
     with errors_in_one_line("cannot read the audit log"):
         require_one(db=db, log=log)
         first, end = (day and day.replace(tzinfo=UTC) for day in (since, until))
-        filters: dict[str, Any] = {"since": first, "until": end}
         with Console(stderr=True).status("reading…"):
             found = summarize(
                 record
-                for record in audit_records(db, log, **filters)
+                for record in audit_records(db, log, since=first, until=end)
                 if (first is None or record.time >= first) and (end is None or record.time < end)
             )
     if html is not None:

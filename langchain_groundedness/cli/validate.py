@@ -23,22 +23,18 @@ from langchain_groundedness.cli.errors import (
     each_warning_once,
     errors_in_one_line,
     one_line,
+    refuse,
     require_json_lines,
     write_file,
 )
 from langchain_groundedness.cli.options import (
     DEFAULT_TIMEOUT,
     AsJson,
-    BaseUrl,
-    Columns,
-    Data,
+    Count,
     Layout,
-    Limit,
     MaxConcurrency,
-    ModelTimeout,
     Resume,
-    Separator,
-    VerifierName,
+    Seconds,
     load_model,
     next_step,
     numbers,
@@ -64,88 +60,33 @@ _BAD_ROWS_SHOWN = 10
 
 def validate(  # noqa: PLR0913  (each is an option of the command)
     *,
-    data: Data,
-    passed: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For rows that pass.")],
-    rejected: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="For the others.")],
-    summary: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.json",
-            help="For the summary, options and sweep; by default beside --passed.",
-        ),
-    ] = None,
-    column: Columns = None,
+    data: list[str],
+    passed: Annotated[Path, typer.Option()],
+    rejected: Annotated[Path, typer.Option()],
+    summary: Path | None = None,
+    column: list[str] | None = None,
     layout: Layout = "rows",
-    separator: Separator = None,
-    limit: Limit = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Chat model for claims that similarity leaves open, and for stage 2.",
-        ),
-    ] = None,
-    base_url: BaseUrl = None,
-    model_timeout: ModelTimeout = DEFAULT_TIMEOUT,
-    verifier: VerifierName = None,
-    embeddings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Embeddings that measure similarity; by default the embedded verifier does.",
-        ),
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Thresholds written by `calibrate`, for --accept and --reject."
-        ),
-    ] = None,
-    accept: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Similarity from which a claim is supported.")
-    ] = 0.75,
-    reject: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Similarity below which it is not.")
-    ] = 0.5,
-    min_source: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER", help="Share of claims that must be supported to pass stage 1."
-        ),
-    ] = 0.5,
-    pass_score: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Composite score from which a row passes.")
-    ] = (0.7),
-    weight: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SCORE=NUMBER",
-            help="Weight of source, relevance, correctness or completeness; repeatable.",
-        ),
-    ] = None,
-    minimum: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCORE=NUMBER", help="Least value of one score; repeatable."),
-    ] = None,
-    on_contradicted: Annotated[
-        Literal["reject", "count"],
-        typer.Option(help="Reject answers that the documents contradict, or count such claims."),
-    ] = "reject",
-    evidence: Annotated[
-        Literal["documents", "cited"],
-        typer.Option(help="Search all documents, or only those that the answer cites."),
-    ] = "documents",
+    separator: str | None = None,
+    limit: Count = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    verifier: str | None = None,
+    embeddings: str | None = None,
+    calibration: Path | None = None,
+    accept: float = 0.75,
+    reject: float = 0.5,
+    min_source: float = 0.5,
+    pass_score: float = 0.7,
+    weight: list[str] | None = None,
+    minimum: list[str] | None = None,
+    on_contradicted: Literal["reject", "count"] = "reject",
+    evidence: Literal["documents", "cited"] = "documents",
     resume: Resume = True,
-    retry_unchecked: Annotated[
-        bool, typer.Option("--retry-unchecked", help="Try rows again that could not be checked.")
-    ] = False,
+    retry_unchecked: Annotated[bool, typer.Option("--retry-unchecked")] = False,
     max_concurrency: MaxConcurrency = 16,
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Show how many rows other thresholds would pass.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Where to write a page of the summary.")
-    ] = None,
+    sweep: Annotated[bool, typer.Option("--sweep")] = False,
+    html: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Split a data set into rows to train on and others.
@@ -165,6 +106,26 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     order of the data set. The same command resumes where it was stopped.
     Exit code: 0 every row has passed or was rejected, 1 some could not be checked or read, 2 it
     could not be done, 130 interrupted.
+
+    Options:
+        passed (FILE.jsonl): For rows that pass.
+        rejected (FILE.jsonl): For the others.
+        summary (FILE.json): For the summary, options and sweep; by default beside --passed.
+        model (PROVIDER:NAME): Chat model for claims that similarity leaves open, and for stage 2.
+        embeddings (PROVIDER:NAME): Embeddings that measure similarity; by default the embedded
+            verifier does.
+        calibration (FILE): Thresholds written by `calibrate`, for --accept and --reject.
+        accept (NUMBER): Similarity from which a claim is supported.
+        reject (NUMBER): Similarity below which it is not.
+        min_source (NUMBER): Share of claims that must be supported to pass stage 1.
+        pass_score (NUMBER): Composite score from which a row passes.
+        weight (SCORE=NUMBER): Weight of source, relevance, correctness or completeness; repeatable.
+        minimum (SCORE=NUMBER): Least value of one score; repeatable.
+        on_contradicted: Reject answers that the documents contradict, or count such claims.
+        evidence: Search all documents, or only those that the answer cites.
+        retry_unchecked: Try rows again that could not be checked.
+        sweep: Show how many rows other thresholds would pass.
+        html (FILE.html): Where to write a page of the summary.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals import validation
     from langchain_groundedness.evals.datasets import open_dataset
@@ -247,11 +208,10 @@ def _composite(
     for option, given in (("--weight", weights), ("--minimum", minimums)):
         unmet = ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
         if unmet and not judged:
-            msg = (
+            refuse(
                 f"{option} {unmet} needs --model, which judges it; without one only the share of "
                 "supported claims counts: --min-source, --pass-score"
             )
-            raise CommandError(msg)
     return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
 
 
@@ -314,9 +274,8 @@ def _parts(found: "ValidationSummary", *, sweep: bool) -> Iterator[RenderableTyp
         figures = ", ".join(
             f"{name} {each:.2f}" for name, each in shares.items() if each is not None
         )
-        yield Text(
-            f"against {format_count(agreed.rows, 'label')}: {figures or 'only one kind of them'}"
-        )
+        words = figures or "only one kind of them"
+        yield Text(f"against {format_count(agreed.rows, 'label')}: {words}")
     if sweep:
         yield _sweep(found.sweep)
     yield from _notes(found)

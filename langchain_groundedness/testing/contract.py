@@ -6,11 +6,9 @@ import pickle
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
-    Generator,
     Iterable,
     Iterator,
     Mapping,
@@ -18,9 +16,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, closing
 from itertools import takewhile
-from threading import Lock
-from typing import Any, NamedTuple, NoReturn
-from uuid import UUID
+from typing import Any, NoReturn
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumpd, load
@@ -45,6 +41,8 @@ __all__ = [
 
 Probe = Callable[[RunnableConfig], None]
 """A function that a test injects, to see the config of an inner run or to fail there."""
+
+CallMode = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
 
 _TAG, _NAME = "contract-tag", "contract-run"
 
@@ -200,11 +198,11 @@ class RunnableContract(ABC):
         for name, call in CALL_MODES.items():
             seen = SeenRuns()
             call(self.runnable(), self.inputs()[0], _config(seen))
-            roots = seen.roots()
+            roots = [run for run in seen.runs if run.parent_run_id is None]
             assert len(roots) == 1, f"{name}: {len(roots)} outermost runs, where one is expected"
             [root] = roots
             assert root.name == _NAME, f"{name}: the run is called {root.name!r}"
-            assert _TAG in root.tags, f"{name}: the tag is lost"
+            assert _TAG in (root.tags or ()), f"{name}: the tag is lost"
             assert _METADATA.items() <= root.metadata.items(), f"{name}: the metadata are lost"
 
     def test_every_run_has_an_end(self) -> None:
@@ -227,7 +225,7 @@ class RunnableContract(ABC):
                 metadata = config.get("metadata") or {}
                 assert _METADATA.items() <= metadata.items(), f"{name}: metadata are lost inside"
                 assert config.get("recursion_limit") == _LIMIT, f"{name}: limits are lost inside"
-            inside = [run.name for run in seen.runs if run.parent is not None]
+            inside = [run.name for run in seen.runs if run.parent_run_id is not None]
             assert _NAME not in inside, f"{name}: an inner run has the name of the outer one"
 
     def test_max_concurrency_is_kept(self) -> None:
@@ -271,20 +269,9 @@ class RunnableContract(ABC):
 
         If that cancels a chat model inside, LangChain does not report the model's end.
         """
-
-        async def left(seen: SeenRuns) -> None:
-            stream: Any = self.runnable().astream(self.inputs()[0], _config(seen))
-            async with aclosing(stream):
-                await anext(stream)
-
-        for name in ("stream", "astream"):
+        for name, leave in _LEAVING.items():
             seen = SeenRuns()
-            if name == "astream":
-                run_bounded(left(seen))
-            else:
-                stream: Any = self.runnable().stream(self.inputs()[0], _config(seen))
-                with closing(stream):
-                    next(stream)
+            leave(self.runnable(), self.inputs()[0], _config(seen))
             assert _NAME not in seen.open(), f"{name}: left after one chunk, the run has no end"
 
     # --- failures
@@ -321,12 +308,7 @@ class RunnableContract(ABC):
         def fail(_: RunnableConfig) -> None:
             raise ProbeError
 
-        for name, call in CALL_MODES.items():
-            seen = SeenRuns()
-            ended = error_of(call, self._with_probe(fail), self.inputs()[0], _config(seen))
-            wanted = self.failure() or type(None)
-            assert isinstance(ended, wanted), f"{name}: {shown(ended)}, not {wanted.__name__}"
-            assert not seen.open(), f"{name}: no end of {seen.open()}"
+        self._ends(CALL_MODES, fail, self.failure() or type(None))
 
     def test_a_cancelled_run_is_cancelled(self) -> None:
         """A cancellation is never treated as a failure: it propagates, and every run ends."""
@@ -334,12 +316,7 @@ class RunnableContract(ABC):
         def cancel(_: RunnableConfig) -> None:
             raise asyncio.CancelledError
 
-        for name, call in ASYNC_CALL_MODES.items():
-            seen = SeenRuns()
-            ended = error_of(call, self._with_probe(cancel), self.inputs()[0], _config(seen))
-            message = f"{name}: {shown(ended)}, not CancelledError"
-            assert isinstance(ended, asyncio.CancelledError), message
-            assert not seen.open(), f"{name}: no end of {seen.open()}"
+        self._ends(ASYNC_CALL_MODES, cancel, asyncio.CancelledError)
 
     # --- saving, describing, sharing
 
@@ -392,6 +369,13 @@ class RunnableContract(ABC):
 
     # --- how
 
+    def _ends(self, modes: Mapping[str, CallMode], probe: Probe, wanted: type) -> None:
+        for name, call in modes.items():
+            seen = SeenRuns()
+            ended = error_of(call, self._with_probe(probe), self.inputs()[0], _config(seen))
+            assert isinstance(ended, wanted), f"{name}: {shown(ended)}, not {wanted.__name__}"
+            assert not seen.open(), f"{name}: no end of {seen.open()}"
+
     def _agree(self, found: Any, expected: Any, message: str) -> None:
         assert self.same(expected, found), f"{message}: {difference(found, expected)}"
 
@@ -399,52 +383,24 @@ class RunnableContract(ABC):
         return self.probed(probe) or skip("probed() gives no runnable")
 
 
-class SeenRun(NamedTuple):
-    """One run, as its start described it."""
-
-    id: UUID
-    parent: UUID | None
-    name: str
-    tags: tuple[str, ...]
-    metadata: dict[str, Any]
-
-
 class SeenRuns(BaseTracer):
-    """Remembers starts and ends of chains, models, tools and retrievers."""
+    """Remembers the runs of chains, models, tools and retrievers."""
 
     run_inline = True
 
     def __init__(self) -> None:
         """Start with none."""
         super().__init__()
-        self.runs: list[SeenRun] = []
-        self._open: dict[UUID, str] = {}
-        self._lock = Lock()
-
-    def roots(self) -> list[SeenRun]:
-        """Give the runs without a parent."""
-        return [run for run in self.runs if run.parent is None]
+        self.runs: list[Run] = []
 
     def open(self) -> list[str]:
         """Name the runs that have not ended."""
-        with self._lock:
-            return list(self._open.values())
+        return [run.name for run in self.runs if run.end_time is None]
 
     @override
     def _start_trace(self, run: Run) -> None:
         super()._start_trace(run)
-        seen = SeenRun(
-            run.id, run.parent_run_id, run.name, tuple(run.tags or ()), dict(run.metadata)
-        )
-        with self._lock:
-            self.runs.append(seen)
-            self._open[run.id] = run.name
-
-    @override
-    def _end_trace(self, run: Run) -> None:
-        super()._end_trace(run)
-        with self._lock:
-            self._open.pop(run.id, None)
+        self.runs.append(run)
 
     @override
     def _persist_run(self, run: Run) -> None:
@@ -516,15 +472,12 @@ class CallbackHandlerContract(ABC):
 
     def test_a_stream_has_the_same_chunks(self) -> None:
         """The chunks are the same, sync and async."""
-        given, config = self.inputs()[0], {"callbacks": [self.handler()]}
-
-        async def chunks() -> list[Any]:
-            return [chunk async for chunk in self.chain().astream(given, config)]  # type: ignore[arg-type]  # a literal
-
+        given, config = self.inputs()[0], RunnableConfig(callbacks=[self.handler()])
         alone = list(self.chain().stream(given))
-        found = list(self.chain().stream(given, config))  # type: ignore[arg-type]  # same
+        found = list(self.chain().stream(given, config))
         assert_equal(found, alone, "stream gives other chunks with the handler")
-        assert_equal(run_bounded(chunks()), alone, "astream gives other chunks with the handler")
+        found = run_bounded(_listed(self.chain().astream(given, config)))
+        assert_equal(found, alone, "astream gives other chunks with the handler")
 
     def test_a_failing_chain_fails_as_it_does_without_the_handler(self) -> None:
         """The chain's own exception propagates, and nothing is kept of the run."""
@@ -533,7 +486,7 @@ class CallbackHandlerContract(ABC):
             handler = self.handler()
             error = error_of(call, failing, self.inputs()[0], {"callbacks": [handler]})
             message = f"{name}: {shown(error)}, not the chain's exception"
-            assert isinstance(error, _ChainError), message
+            assert isinstance(error, ProbeError), message
             assert self.kept(handler) == 0, f"{name}: something is kept of a failed run"
 
     def test_what_breaks_in_the_handler_stays_in_the_handler(self) -> None:
@@ -553,22 +506,10 @@ class CallbackHandlerContract(ABC):
     def test_nothing_is_kept_of_a_stream_that_is_left(self) -> None:
         """Leaving a stream early frees its state, sync and async."""
         self._needs("kept")
-        given, handler = self.inputs()[0], self.handler()
-        chunks = self.chain().stream(given, {"callbacks": [handler]})
-        assert isinstance(chunks, Generator)
-        next(chunks)
-        chunks.close()
-        assert self.kept(handler) == 0, "something is kept of a stream that was left"
-
-        async def leave(other: BaseCallbackHandler) -> None:
-            found = self.chain().astream(given, {"callbacks": [other]})
-            assert isinstance(found, AsyncGenerator)
-            await anext(found)
-            await found.aclose()
-
-        other = self.handler()
-        run_bounded(leave(other))
-        assert self.kept(other) == 0, "something is kept of an async stream that was left"
+        for name, leave in _LEAVING.items():
+            handler = self.handler()
+            leave(self.chain(), self.inputs()[0], {"callbacks": [handler]})
+            assert self.kept(handler) == 0, f"{name}: something is kept of a stream that was left"
 
     def test_nothing_is_kept_of_a_run_that_is_cancelled(self) -> None:
         """A cancelled run frees its state, if `kept` shows it, and the cancellation propagates."""
@@ -600,21 +541,19 @@ class CallbackHandlerContract(ABC):
         """Concurrent runs give the same findings as runs one after the other."""
         self._needs("found")
         inputs, chain = list(self.inputs()) * 6, self.chain()
-        alone = self.handler()
-        for each in inputs:
-            chain.invoke(each, {"callbacks": [alone]})
-        expected = sorted(map(repr, self.found(alone)))
+
+        def findings(run: Callable[[Any], Any]) -> list[str]:
+            handler = self.handler()
+            run({"callbacks": [handler]})
+            return sorted(map(repr, self.found(handler)))
+
+        expected = findings(lambda config: [chain.invoke(each, config) for each in inputs])
         message = f"found() gives {len(expected)} values for {len(inputs)} runs, not one for each"
         assert len(expected) == len(inputs), message
-        in_threads = self.handler()
-        chain.batch(inputs, {"callbacks": [in_threads], "max_concurrency": 6})
-        found = sorted(map(repr, self.found(in_threads)))
-        assert_equal(found, expected, "runs in threads have mixed")
-        on_a_loop = self.handler()
-        run_bounded(chain.abatch(inputs, {"callbacks": [on_a_loop]}))
-        assert_equal(
-            sorted(map(repr, self.found(on_a_loop))), expected, "runs on a loop have mixed"
-        )
+        in_threads = findings(lambda config: chain.batch(inputs, config | {"max_concurrency": 6}))
+        assert_equal(in_threads, expected, "runs in threads have mixed")
+        on_a_loop = findings(lambda config: run_bounded(chain.abatch(inputs, config)))
+        assert_equal(on_a_loop, expected, "runs on a loop have mixed")
 
     def test_given_twice_it_works_once(self) -> None:
         """A handler given both in the config and bound to the chain reports each run once."""
@@ -640,11 +579,7 @@ class CallbackHandlerContract(ABC):
 
 
 def _fail(_: Any) -> Any:
-    raise _ChainError
-
-
-class _ChainError(Exception):
-    """What a chain of this contract fails with."""
+    raise ProbeError
 
 
 _Agent = Runnable[Any, Any]
@@ -736,9 +671,8 @@ class AgentMiddlewareContract(ABC):
         first, second, *_ = self.questions()
         for question in (first, second):
             agent.invoke(_input(question), config)
-        again = self.agent([self.middleware()], saver)
-        state: Any = again
-        messages = state.get_state(config).values["messages"]
+        again: Any = self.agent([self.middleware()], saver)
+        messages = again.get_state(config).values["messages"]
         asked = [message.text for message in messages if message.type == "human"]
         assert_equal(asked, [first, second], "the questions in the kept state are others")
 
@@ -746,12 +680,12 @@ class AgentMiddlewareContract(ABC):
         """Handlers see the start and the end of every run; tags and metadata are kept."""
         for name, run in _RUN_MODES.items():
             seen = SeenRuns()
-            config = {"callbacks": [seen], "tags": ["contract-tag"], "metadata": {"kept": "yes"}}
-            run(self.agent([self.middleware()]), _input(self.questions()[0]), config)
+            run(self.agent([self.middleware()]), _input(self.questions()[0]), _config(seen))
             assert not seen.open(), f"{name}: no end of {seen.open()}"
-            assert all("contract-tag" in each.tags for each in seen.runs), f"{name}: a tag is lost"
-            kept = [each.metadata.get("kept") for each in seen.runs]
-            assert set(kept) == {"yes"}, f"{name}: metadata are lost"
+            tagged = all(_TAG in (each.tags or ()) for each in seen.runs)
+            assert tagged, f"{name}: a tag is lost"
+            kept = all(_METADATA.items() <= each.metadata.items() for each in seen.runs)
+            assert kept, f"{name}: metadata are lost"
 
     def test_it_has_a_name_and_a_place_in_the_graph(self) -> None:
         """Two of a kind differ only by name, so it must not change; the graph can be drawn."""
@@ -771,16 +705,13 @@ def _content(state: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     ]
 
 
-async def _last_state(agent: _Agent, given: Any, config: Any) -> Any:
-    stream = agent.astream(given, config, stream_mode="values")
-    return [state async for state in stream][-1]
-
-
 _RUN_MODES: Mapping[str, Callable[[_Agent, Any, Any], Any]] = {
     "invoke": lambda agent, given, config: agent.invoke(given, config),
     "stream": lambda agent, given, config: [*agent.stream(given, config, stream_mode="values")][-1],
     "ainvoke": lambda agent, given, config: run_bounded(agent.ainvoke(given, config)),
-    "astream": lambda agent, given, config: run_bounded(_last_state(agent, given, config)),
+    "astream": lambda agent, given, config: run_bounded(
+        _listed(agent.astream(given, config, stream_mode="values"))
+    )[-1],
 }
 
 
@@ -788,7 +719,6 @@ _SECONDS = 30
 _LONGEST_SHOWN = 400
 _SHOWN_BEFORE = 100
 
-CallMode = Callable[[Runnable[Any, Any], Any, RunnableConfig | None], Any]
 ASYNC_CALL_MODES: Mapping[str, CallMode] = {
     "ainvoke": lambda runnable, given, config: run_bounded(runnable.ainvoke(given, config)),
     "astream": lambda runnable, given, config: _sum_async(runnable.astream(given, config)),
@@ -802,6 +732,25 @@ CALL_MODES: Mapping[str, CallMode] = {
     "transform": lambda runnable, given, config: _sum(runnable.transform(iter([given]), config)),
     **ASYNC_CALL_MODES,
 }
+
+
+def _leave(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> None:
+    stream: Any = runnable.stream(given, config)
+    with closing(stream):
+        next(stream)
+
+
+async def _aleave(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> None:
+    stream: Any = runnable.astream(given, config)
+    async with aclosing(stream):
+        await anext(stream)
+
+
+_LEAVING: Mapping[str, CallMode] = {
+    "stream": _leave,
+    "astream": lambda runnable, given, config: run_bounded(_aleave(runnable, given, config)),
+}
+"""Ways to read one chunk and go away."""
 
 
 def outputs_by_mode(

@@ -26,21 +26,17 @@ __all__ = ["FAULTS", "Fault", "FaultyServer"]
 
 _MARK = re.compile(r" [a-z]{10}>|TAG: [A-Z]{3}$", re.MULTILINE)
 _NOT_SHOWN = 900
-_MANY = 3_000
+_MANY_MORE = [f"C{_NOT_SHOWN + n}: [{n}] supported" for n in range(3_000)]
 _DEEP = 10_000
 _PIECES = 3
 _TLS_ALERT = bytes.fromhex("15030300020228")
 _PROSE = "I have looked at all of it with care, and everything seems to be well supported."
 _SORRY = "I'm sorry, but I can't help with that."
-_NO_CONTENT = {
-    "id": "chatcmpl-empty",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "scripted",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "stop"}
-    ],
-}
+_NO_CONTENT = (
+    '{"id": "chatcmpl-empty", "object": "chat.completion", "created": 0, "model": "scripted", '
+    '"choices": [{"index": 0, "message": {"role": "assistant", "content": null}, '
+    '"finish_reason": "stop"}]}'
+)
 
 
 @dataclass(frozen=True)
@@ -188,10 +184,6 @@ def _with_more(response: ScriptedResponse, request: ScriptedRequest) -> Scripted
     return response._replace(text=json.dumps({**more, **json.loads(response.text), "ok": True}))
 
 
-def _with_very_much_more(lines: list[str]) -> list[str]:
-    return [*lines, *(f"C{_NOT_SHOWN + n}: [{n}] supported" for n in range(_MANY))]
-
-
 def _until_the_client_leaves(connection: socket.socket) -> None:
     """Wait until the other end has closed the connection: then there is something to read."""
     select.select([connection], [], [], 60)
@@ -260,7 +252,7 @@ _ALL = (
     ),
     Fault("contradictory_duplicates", "two verdicts for each claim", _lines(_contradicting)),
     Fault("extra_keys", "fields that were not asked for", _with_more),
-    Fault("huge", "3,000 verdicts more", _lines(_with_very_much_more)),
+    Fault("huge", "3,000 verdicts more", _lines(lambda lines: [*lines, *_MANY_MORE])),
     Fault(
         "wrong_types",
         "numbers, objects and lists where text should be",
@@ -282,7 +274,7 @@ _ALL = (
         "html_body", "a proxy's page instead of the response", _instead(body="<html>Busy</html>")
     ),
     Fault("no_choices", "the response has no reply in it", _instead(body='{"choices": []}')),
-    Fault("no_content", "the message has no content", _instead(body=json.dumps(_NO_CONTENT))),
+    Fault("no_content", "the message has no content", _instead(body=_NO_CONTENT)),
     Fault("http_400", "HTTP 400", _status(400, "bad request")),
     Fault("http_401", "HTTP 401", _status(401, "wrong key")),
     Fault("http_403", "HTTP 403", _status(403, "no access")),

@@ -5,8 +5,8 @@ Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` replace the 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -32,7 +32,6 @@ from langchain_groundedness.verification.scoring import reconcile
 __all__ = ["ScriptedChatModel", "ScriptedClaimExtractor", "ScriptedVerifier"]
 
 
-_LABELS: tuple[str, ...] = get_args(VerdictLabel)
 Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
@@ -127,12 +126,11 @@ class ScriptedClaimExtractor(Runnable[ExtractionTask | str, list[Claim]]):
         task = ExtractionTask(answer=task) if isinstance(task, str) else task
         self.tasks.append(task)
         texts = self._claims(task) if callable(self._claims) else self._claims
-        return [_located(f"c{n}", text, task.answer) for n, text in enumerate(texts, 1)]
-
-
-def _located(identity: str, text: str, answer: str) -> Claim:
-    start, end = locate_quote(text, answer) or (None, None)
-    return Claim(id=identity, text=text, start=start, end=end)
+        spans = ((text, locate_quote(text, task.answer) or (None, None)) for text in texts)
+        return [
+            Claim(id=f"c{n}", text=text, start=start, end=end)
+            for n, (text, (start, end)) in enumerate(spans, 1)
+        ]
 
 
 class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
@@ -175,22 +173,20 @@ class ScriptedVerifier(Runnable[VerificationTask, list[ClaimVerdict]]):
             return said
         if said == "unchecked":
             return ClaimVerdict.unchecked(claim, "the script says so", verifier="scripted")
-        cited = () if said == "unverifiable" else _whole_documents(task)
+        cited = () if said == "unverifiable" else _first_document(task)
         return ClaimVerdict(claim=claim, verdict=said, citations=cited, verifier="scripted")
 
 
 def _refuse_unknown(said: object) -> None:
-    if not (said is None or said in _LABELS or isinstance(said, ClaimVerdict | Exception)):
+    labels = get_args(VerdictLabel)
+    if not (said is None or said in labels or isinstance(said, ClaimVerdict | Exception)):
         msg = (
-            f"a script of verdicts says {said!r}; it may say {', '.join(_LABELS)}, or give a "
+            f"a script of verdicts says {said!r}; it may say {', '.join(labels)}, or give a "
             "ClaimVerdict, an exception or None"
         )
         raise ConfigurationError(msg)
 
 
-def _whole_documents(task: VerificationTask) -> tuple[Citation, ...]:
-    documents: Sequence[Any] = task.documents
-    return tuple(
-        Citation.from_document(documents, place, 0, len(cast("str", document.page_content)))
-        for place, document in enumerate(documents)
-    )[:1]
+def _first_document(task: VerificationTask) -> tuple[Citation, ...]:
+    lengths = [len(document.page_content) for document in task.documents[:1]]
+    return tuple(Citation.from_document(task.documents, 0, 0, length) for length in lengths)

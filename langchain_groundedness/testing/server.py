@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from http.client import responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
 from socketserver import TCPServer
@@ -28,10 +29,6 @@ Delivery = Callable[[socket, bytes], None]
 """Sends a response, including status line and headers, to the client."""
 
 
-HTTP_OK = 200
-_FAILED = 500
-_GONE = 410
-_NOT_FOUND = 404
 _PATH = "/v1/chat/completions"
 _FENCED = re.compile(r"<(\w+) ([a-z]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
 _TAG = re.compile(r"^TAG: ([A-Z]{3})\b", re.MULTILINE)
@@ -178,23 +175,23 @@ class ScriptedServer:
             self._open_requests -= 1
             self.prompt_tokens += _tokens(json.dumps(body))
             self.output_tokens += _tokens(response.text)
-        if response.status != HTTP_OK:
-            return response, _error(response.text)
-        return response, _completion(request, response)
+        succeeds = response.status == HTTPStatus.OK
+        return response, _completion(request, response) if succeeds else _error(response.text)
 
     def _answered(self, request: ScriptedRequest) -> str | ScriptedResponse:
         try:
             answer: object = self._script(request)
+        except Exception as exc:  # noqa: BLE001  (the client hears of it)
+            why = f"the script failed with {exc!r}"
+        else:
             if isinstance(answer, str | ScriptedResponse):
                 return answer
             why = f"the script gave {type(answer).__name__}, neither text nor a ScriptedResponse"
-            return ScriptedResponse(why, status=_FAILED)
-        except Exception as exc:  # noqa: BLE001  (the client hears of it)
-            return ScriptedResponse(f"the script failed with {exc!r}", status=_FAILED)
+        return ScriptedResponse(why, status=HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _in_order(answers: Iterator[str | ScriptedResponse]) -> Script:
-    over = ScriptedResponse("the script is over", status=_GONE)
+    over = ScriptedResponse("the script is over", status=HTTPStatus.GONE)
     return lambda _: next(answers, over)
 
 
@@ -208,32 +205,21 @@ def _completion(request: ScriptedRequest, response: ScriptedResponse) -> dict[st
     if response.refusal is not None:
         message |= {"content": None, "refusal": response.refusal}
     elif request.form == "tool":
-        function = {
-            "name": request.body["tools"][0]["function"]["name"],
-            "arguments": response.text,
-        }
+        name = request.body["tools"][0]["function"]["name"]
+        function = {"name": name, "arguments": response.text}
         call = {"id": "call_0", "type": "function", "function": function}
         message |= {"content": None, "tool_calls": [call]}
         finish = "tool_calls" if finish == "stop" else finish
+    choice = {"index": 0, "message": message, "finish_reason": finish}
     prompt, output = _tokens(request.text), _tokens(response.text)
+    usage = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
     return {
         "id": "chatcmpl-scripted",
         "object": "chat.completion",
         "created": 0,
         "model": request.body.get("model", "scripted"),
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "finish_reason": finish,
-                "logprobs": _logprobs(request, response),
-            }
-        ],
-        "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": output,
-            "total_tokens": prompt + output,
-        },
+        "choices": [{**choice, "logprobs": _logprobs(request, response)}],
+        "usage": usage,
     }
 
 
@@ -268,7 +254,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers["content-length"]))
             if self.path.partition("?")[0] != _PATH:
-                self._send(*_elsewhere(self.path), streamed=False)
+                self.do_GET()
                 return
             body = json.loads(sent)
             self._send(*server.respond(body), streamed=bool(body.get("stream")))
@@ -279,7 +265,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             kind, text = "application/json", json.dumps(answer)
             if response.body is not None:
                 text = response.body
-            elif response.status == HTTP_OK and streamed:
+            elif response.status == HTTPStatus.OK and streamed:
                 kind, text = "text/event-stream", _events(answer)
             data = _head(response, kind, text) + text.encode()
             try:
@@ -296,7 +282,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
 def _elsewhere(path: str) -> tuple[ScriptedResponse, dict[str, Any]]:
     text = f"a scripted server answers {_PATH} alone, not {path}"
-    return ScriptedResponse(text, status=_NOT_FOUND), _error(text)
+    return ScriptedResponse(text, status=HTTPStatus.NOT_FOUND), _error(text)
 
 
 def _error(message: str) -> dict[str, Any]:
@@ -304,15 +290,10 @@ def _error(message: str) -> dict[str, Any]:
 
 
 def _head(response: ScriptedResponse, kind: str, text: str) -> bytes:
-    headers = {
-        "content-type": kind,
-        "content-length": str(len(text.encode())),
-        "connection": "close",
-        **(response.headers or {}),
-    }
-    known = response.status in {each.value for each in HTTPStatus}
-    phrase = HTTPStatus(response.status).phrase if known else "Unknown"
-    lines = [f"HTTP/1.1 {response.status} {phrase}"]
+    size = str(len(text.encode()))
+    headers = {"content-type": kind, "content-length": size, "connection": "close"}
+    headers |= response.headers or {}
+    lines = [f"HTTP/1.1 {int(response.status)} {responses.get(response.status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
@@ -324,22 +305,14 @@ def _events(answer: dict[str, Any]) -> str:
     base = {key: answer[key] for key in ("id", "created", "model")}
     base["object"] = "chat.completion.chunk"
     deltas: list[dict[str, Any]] = [
-        {"content": piece} for piece in re.findall(r"\s*\S+", message["content"] or "")
+        *({"content": piece} for piece in re.findall(r"\s*\S+", message["content"] or "")),
+        *({"tool_calls": [c | {"index": n}]} for n, c in enumerate(message.get("tool_calls", ()))),
     ]
-    deltas += [
-        {"tool_calls": [call | {"index": place}]}
-        for place, call in enumerate(message.get("tool_calls", ()))
-    ]
-    choices = [
-        *(
-            [{"index": 0, "delta": {"role": "assistant", **d}, "finish_reason": None}]
-            for d in deltas
-        ),
-        [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}],
-        [],
-    ]
-    chunks = [base | {"choices": part} for part in choices]
-    chunks[-1]["usage"] = answer["usage"]
+    parts = [({"role": "assistant", **delta}, None) for delta in deltas]
+    parts.append(({}, choice["finish_reason"]))
+    choices = [[{"index": 0, "delta": delta, "finish_reason": why}] for delta, why in parts]
+    chunks = [base | {"choices": choice} for choice in choices]
+    chunks.append(base | {"choices": [], "usage": answer["usage"]})
     return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
 
 
@@ -387,11 +360,11 @@ class HonestJudge:
         if "claims" in shown:
             lines = list(self._verdicts(shown["claims"], shown.get("evidence", "")))
         elif "statements" in shown:
-            lines = list(self._corrections(shown["statements"]))
+            lines = _replaced(shown["statements"], lambda text: self._known(text).evidence)
         elif "evidence" in shown:
             lines = list(self._judged(shown.get("answer", ""), shown["evidence"]))
         else:
-            lines = list(self._rewritings(shown.get("answer", "")))
+            lines = _replaced(shown.get("answer", ""), lambda text: self._rewritten.get(text, ""))
         tag = request.tag
         if request.form == "text":
             return "\n".join(f"{tag} {line}".lstrip() for line in lines) or "none"
@@ -420,16 +393,6 @@ class HonestJudge:
             return f"{form.format(place)} supported"
         return f"{form.format(place)} contradicted | {known.value} | it says otherwise"
 
-    def _corrections(self, statements: str) -> Iterator[str]:
-        for number, text in _numbered(r"(\d+): (.*)", statements):
-            if evidence := self._known(text).evidence:
-                yield f"{number}: {evidence}"
-
-    def _rewritings(self, answer: str) -> Iterator[str]:
-        for number, text in _numbered(r"(\d+): (.*)", answer):
-            if text in self._rewritten:
-                yield f"{number}: {self._rewritten[text]}"
-
 
 def _refuse_unknown(text: str, known: object) -> None:
     if not isinstance(known, KnownClaim):
@@ -439,6 +402,11 @@ def _refuse_unknown(text: str, known: object) -> None:
     else:
         return
     raise ConfigurationError(msg)
+
+
+def _replaced(numbered: str, new: Callable[[str], str]) -> list[str]:
+    found = ((number, new(text)) for number, text in _numbered(r"(\d+): (.*)", numbered))
+    return [f"{number}: {text}" for number, text in found if text]
 
 
 def _numbered(form: str, text: str) -> list[tuple[str, str]]:
