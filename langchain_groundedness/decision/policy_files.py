@@ -12,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, refusing
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
-__all__ = ["made_from_text", "policy_format", "read_text", "write_text", "yaml_of"]
+__all__ = ["made_from_file", "made_from_text", "policy_format", "write_text"]
 
 Format: TypeAlias = Literal["yaml", "json"]
 

@@ -195,7 +195,11 @@ def test_a_rubric_is_shown_in_order_with_what_it_is_to_see() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "problem"),
-    [({1: "only"}, "at least 2"), ({1: "a", 2: " "}, r"rubric\.2: .* 1 character"), ({}, "least 2")],
+    [
+        ({1: "only"}, "at least 2"),
+        ({1: "a", 2: " "}, r"rubric\.2: .* 1 character"),
+        ({}, "least 2"),
+    ],
 )
 def test_a_rubric_that_grades_nothing_is_refused(levels: dict[int, str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
