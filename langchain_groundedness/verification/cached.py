@@ -415,16 +415,17 @@ class _VerdictStore:
     """Reads and writes entries; a failure or timeout counts as a miss."""
 
     def __init__(self, store: BaseCache | BaseStore[str, Any], timeout: float) -> None:
-        self._kind: Any = type(store)
+        kind: Any = type(store)
+        self._kind = kind
         self._timeout = timeout
         # For a store without async methods, LangChain would use the event loop's thread pool, which
         # other work needs, and which a process waits for before it exits.
         if isinstance(store, BaseStore):
             self._store: Any = store
-            self._is_async = self._kind.amget is not BaseStore.amget
+            self._is_async = kind.amget is not BaseStore.amget
         else:
             self._store = _CacheAsStore(store)
-            self._is_async = self._kind.alookup is not BaseCache.alookup
+            self._is_async = kind.alookup is not BaseCache.alookup
         self._paused_until = {"read": 0.0, "written to": 0.0}
 
     def ask(self, request: _StoreCall) -> dict[str, str]:
