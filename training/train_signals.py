@@ -1,9 +1,8 @@
 """Train the support model on measured signals and write it as JSON.
 
-A logistic regression whose weights may not go against the meaning of their signals (recall can
-only speak for a claim, a missing number only against it): that keeps what one data set happens to
-do from being learnt. Every set counts the same, and so do both classes within a set. Scale,
-threshold and calibration come from leave-set-out predictions.
+A logistic regression whose weights cannot be negative, since recall can only speak for a claim:
+that keeps what one data set happens to do from being learnt. Every set counts the same, and so do
+both classes within a set. Scale, threshold and calibration come from leave-set-out predictions.
 """
 
 import argparse
@@ -23,7 +22,6 @@ from sklearn.metrics import balanced_accuracy_score
 from langchain_groundedness.verification.embedded.contradictions import DifferenceKind
 
 __all__ = [
-    "AGAINST",
     "Calibrated",
     "Fitted",
     "Threshold",
@@ -37,8 +35,6 @@ __all__ = [
     "support_despite",
 ]
 
-AGAINST = frozenset({"negation_differs", "denied", "opposites", "stronger", "superlative_new"})
-"""Signals that speak against a claim, beside those of what is missing; the others speak for it."""
 LEARNT_BESIDE = ("halueval_qa", "fool_me_twice")
 _PENALTY = 0.6
 _PRIOR_CLAIMS = 2
@@ -128,15 +124,13 @@ def fit(sets: Sequence[Measured]) -> Fitted:
     Returns:
         The model.
     """
-    names = sets[0].names
-    sign = np.array([-1.0 if n in AGAINST or "missing" in n else 1.0 for n in names])
     values = np.concatenate([s.values[s.found] for s in sets])
     labels = np.concatenate([s.supported[s.found] for s in sets])
     counts = np.concatenate([_balance(s.supported[s.found]) for s in sets])
     counts /= counts.sum()
     mean = counts @ values
     scale = np.sqrt(counts @ (values - mean) ** 2) + 1e-6
-    scaled = (values - mean) / scale * sign
+    scaled = (values - mean) / scale
     target = np.where(labels, 1.0, -1.0)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -146,9 +140,11 @@ def fit(sets: Sequence[Measured]) -> Fitted:
         value = counts @ np.logaddexp(0, -margin) + _PENALTY / 2 * weights @ weights
         return float(value), np.concatenate(([slope.sum()], scaled.T @ slope + _PENALTY * weights))
 
-    bounds = [(None, None), *[(0, None)] * len(names)]
-    best = minimize(loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
-    weights = best[1:] * sign / scale
+    bounds = [(None, None), *[(0, None)] * values.shape[1]]
+    best = minimize(
+        loss, np.zeros(values.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds
+    ).x
+    weights = best[1:] / scale
     return Fitted(float(best[0] - mean @ weights), weights)
 
 

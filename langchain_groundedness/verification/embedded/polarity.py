@@ -1,7 +1,6 @@
 """Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -9,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words, stem
 from langchain_groundedness.verification.embedded.model_files import rarity
-from langchain_groundedness.verification.embedded.statement import Statement
 
 __all__ = [
     "Part",
@@ -22,7 +20,6 @@ __all__ = [
     "is_verb",
     "mean_the_same_reversed",
     "opposite_words",
-    "polarity_signals",
     "refers_back",
     "says_no",
 ]
@@ -157,18 +154,6 @@ for _a, _b in _OPPOSITES:
     _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
     _OPPOSITE_OF[_b] = _OPPOSITE_OF.get(_b, frozenset()) | {_a}
 
-_EXTENT = {
-    stem(word): degree
-    for degree, words in enumerate(
-        (
-            "all every always only entire entirely sole solely must completely never none",
-            "most mostly usually often generally many primarily",
-            "some sometimes few may might could can occasionally possibly perhaps likely",
-        )
-    )
-    for word in words.split()
-}
-
 _QUANTIFIERS = {
     stem(word): degree
     for degree, words in enumerate(
@@ -185,13 +170,6 @@ _QUANTIFIERS = {
 _EXCLUDED_BY = {0: (1, 2, 3), 1: (3,), 3: (0, 1)}
 """Which extents a quote must not give where the claim gives another: of "some" a reader takes that
 it is not "all", but "all" bears out "some"."""
-
-_SUPERLATIVES = frozenset(
-    "most least best worst first only last".split()  # noqa: SIM905  (a word list reads better as words)
-)
-
-_SUPERLATIVE_LENGTH = 6
-
 
 _AVOID = re.compile(
     r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
@@ -284,11 +262,6 @@ def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
     return before - after, after - before
 
 
-def negation_differs(claim: str, evidence: str) -> bool:
-    """Tell whether one of two texts negates what the other one says."""
-    return only_one_denies(_negated(claim), claim, _negated(evidence), evidence)
-
-
 def only_one_denies(
     mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
 ) -> bool:
@@ -298,22 +271,6 @@ def only_one_denies(
     all_mine = {word.stem for word in find_words(claim)}
     all_theirs = {word.stem for word in find_words(evidence)}
     return bool((mine & all_theirs) | (theirs & all_mine))
-
-
-def _negated(text: str) -> set[str]:
-    """Give the content word behind each negation, up to the next punctuation."""
-    ends = [match.end() for match in _NEGATION.finditer(text)]
-    if not ends:
-        return set()
-    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
-    starts = [word.start for word in content]
-    stops = [match.start() for match in _PUNCTUATION.finditer(text)]
-    negated: set[str] = set()
-    for end in ends:
-        word, stop = bisect_left(starts, end), bisect_left(stops, end)
-        found = word < len(content) and (stop == len(stops) or starts[word] < stops[stop])
-        negated.add(content[word].stem if found else "")
-    return negated
 
 
 def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites | None:
@@ -358,28 +315,6 @@ def differing_extent(
 
 def _neighbours(words: list[str], place: int) -> set[str]:
     return set(words[max(place - 1, 0) : place] + words[place + 1 : place + 2])
-
-
-def polarity_signals(statement: Statement, evidence: str) -> dict[str, float]:
-    """Measure where a statement and its evidence differ in polarity or extent."""
-    claim = statement.text[statement.own_start :]
-    mine = {word.stem for word in statement.words}
-    evidence_words = find_words(evidence)
-    theirs = {word.stem for word in evidence_words}
-    own = [word for word in statement.words if word.start >= statement.own_start]
-    no_claim, no_evidence = says_no(claim), says_no(evidence)
-    degrees = [_EXTENT[w] for w in mine if w in _EXTENT and w not in theirs]
-    return {
-        "negation_differs": float(no_claim) - float(no_evidence),
-        "denied": float(negation_differs(claim, evidence)),
-        "opposites": float(opposite_words(own, evidence_words) is not None),
-        "stronger": float(0 in degrees),
-        "superlative_new": float(any(_is_superlative(w) for w in mine - theirs)),
-    }
-
-
-def _is_superlative(word: str) -> bool:
-    return word in _SUPERLATIVES or (word.endswith("est") and len(word) >= _SUPERLATIVE_LENGTH)
 
 
 @lru_cache(maxsize=256)

@@ -55,8 +55,6 @@ class Item(NamedTuple):
     is_name: bool
     own: bool
     """Whether the claim itself says it, not just the question."""
-    asked: bool
-    """Whether the question says it too, which makes it no news of the claim."""
     position: int
     """Index of its first mention among the words of the statement."""
 
@@ -93,7 +91,7 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
         text,
         own_start,
         tuple(words),
-        tuple(_items(text, words, quantities, own_start, _stems(question))),
+        tuple(_items(text, words, quantities, own_start)),
         tuple(quantities),
         denies,
     )
@@ -108,13 +106,7 @@ def is_short_answer(claim: str) -> bool:
     return len(telling) <= _SHORT_ANSWER and len(words) <= _SHORT_SENTENCE and not is_sentence
 
 
-def _stems(text: str | None) -> frozenset[str]:
-    return frozenset(word.stem for word in find_words(text or ""))
-
-
-def _items(
-    text: str, words: list[Word], quantities: list[Quantity], own_start: int, asked: frozenset[str]
-) -> list[Item]:
+def _items(text: str, words: list[Word], quantities: list[Quantity], own_start: int) -> list[Item]:
     table = rarity()
     found: dict[str, Item] = {}
     starts = [word.start for word in words]
@@ -135,14 +127,12 @@ def _items(
         is_name = word.stem in table.names or (
             not titled and text[word.start].isupper() and _inside_sentence(text, word.start)
         )
-        found[word.stem] = Item(word.stem, None, weight, is_name, own, word.stem in asked, position)
+        found[word.stem] = Item(word.stem, None, weight, is_name, own, position)
     for number, quantity in enumerate(quantities):
         own = quantity.start >= own_start
         position = bisect_left(starts, quantity.start) % max(len(words), 1)
         weight = _QUANTITY_WEIGHT * (1.0 if own else _QUESTION_SHARE)
-        found[f"#{number}"] = Item(
-            "", quantity, weight, is_name=False, own=own, asked=False, position=position
-        )
+        found[f"#{number}"] = Item("", quantity, weight, is_name=False, own=own, position=position)
     return sorted(found.values(), key=lambda item: item.position)
 
 
