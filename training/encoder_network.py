@@ -40,34 +40,15 @@ class EvidenceEncoder(nn.Module):
         width = body.config.hidden_size
         self.dense = nn.Linear(3 * width, width)
         self.out = nn.Linear(width, _CLASSES)
-        self.wrong = nn.Linear(width, 1)
-        for zero in self.wrong.parameters():
-            nn.init.zeros_(zero)
         self.drop = _SharedDropout()
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
     ) -> torch.Tensor:
         """Give three logits per pair."""
-        hidden = self.hidden(input_ids, attention_mask, token_type_ids)
-        return self.classes(hidden, attention_mask, token_type_ids)
-
-    def hidden(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
-    ) -> torch.Tensor:
-        """Give the last hidden state of each token."""
-        return self.body(
+        hidden = self.body(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).last_hidden_state
-
-    def tokens(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Give for each token the logit that it is what makes the claim wrong."""
-        return self.wrong(self.drop(hidden)).squeeze(-1)
-
-    def classes(
-        self, hidden: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
-    ) -> torch.Tensor:
-        """Give three logits per pair, from the last hidden states."""
         claim = (token_type_ids * attention_mask).unsqueeze(-1).to(hidden.dtype)
         mean = (hidden * claim).sum(1) / claim.sum(1).clamp(min=1)
         most = (hidden * claim - _FAR * (1 - claim)).amax(1)
@@ -110,8 +91,7 @@ def load_start(path: Path) -> EvidenceEncoder:
     model = EvidenceEncoder(body)
     if not path.is_dir():
         kept = _rounded(path) if path.suffix == ".onnx" else load_file(path)
-        known = {name: tensor.float() for name, tensor in kept.items()}
-        model.load_state_dict(model.state_dict() | known)
+        model.load_state_dict({name: tensor.float() for name, tensor in kept.items()})
     return model
 
 

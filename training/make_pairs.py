@@ -39,7 +39,7 @@ _FINE = {
 }
 _LENGTHS = (60, 110, 110, 160)
 """Words of evidence: as at inference, fewer, and as for a second reading."""
-_LENGTHS_OF_TWINS = (40, 60, 60, 110)
+_LENGTHS_OF_TWINS = (60, 60, 110, 160)
 """Less on average, since a claim of theirs mostly rests on one or two sentences."""
 _LONG_CLAIM = 40
 _ARTICLES = "wikipedia_articles.jsonl.gz"
