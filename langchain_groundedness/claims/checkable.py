@@ -32,7 +32,8 @@ _LONGEST = 400  # characters of a sentence that only speaks to the reader
 _OPENING = re.compile(
     r"(?!(?:here|i|we|you)\b(?! (?:understand|appreciate)\b"
     r"|(?:['\u2019]| a)(?:m|re) (?:\w+ )?(?:sorry|glad|happy|pleased|welcome)\b))"
-    r"((?:[^\s,.!?:;\u2013\u2014]+ ?){1,5})(?:[,.!:;\u2013\u2014]+| -)\s+(?=\w)",
+    r"((?:[^\s,.!?:;\u2013\u2014]+ ){0,4}[^\s,.!?:;\u2013\u2014]+ ?)"
+    r"(?:[,.!:;\u2013\u2014]+| -)\s+(?=\w)",
     re.IGNORECASE,
 )
 """What may be an interjection. An assistant that says what it does or knows makes a statement."""
