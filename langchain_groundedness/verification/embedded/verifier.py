@@ -53,8 +53,8 @@ percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time.""
 class EmbeddedVerifier(PooledVerifier):
     """Judges each claim by the sentences of the documents that say most about it.
 
-    All text of all documents is searched. How well the sentences found cover the claim is measured
-    by some dozens of signals; a small encoder reads them together with the claim; a calibrated
+    All text of all documents is searched. How much of the claim the sentences found say is measured
+    by five signals; a small encoder reads them together with the claim; a calibrated
     model trained on claims that people judged weighs both. A claim below the threshold is
     `contradicted` if a sentence about the same thing differs in a value, name, date or polarity, or
     if the encoder is sure that it does, and `unverifiable` otherwise. Without documents, or with
