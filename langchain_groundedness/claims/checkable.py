@@ -67,7 +67,8 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"\b(?:unknown|unable|unclear|cannot|silent|wei(?:\u00df|ss)|sais|s\u00e9|lo so|sei|weet)\b"
     r"|\b(?:no|not|none|nothing|neither)\b.{0,200}"
-    r"\b(?:know|sure|sa(?:y|id)|mention|answer|tell|f[io]nd|information|details|determine|provide|state|specif|give|contain|possible|document|context)"
+    r"\b(?:know|sure|sa(?:y|id)|mention|answer|tell|f[io]nd|information|details|determine"
+    r"|provide|state|specif|give|contain|possible|document|context)"
     r"|n['\u2019]t (?!hesitate|worry|mention it)"
     r"|\bdo[ck]ument\w* .{0,200}\b(?:nicht|kein\w*|pas|no|non|n\u00e3o|niet|geen)\b"
     r"|\u0437\u043d\u0430\u044e|\u77e5\u9053|\u6e05\u695a|\u6ca1\u6709|\u304b\u308a\u307e\u305b\u3093"

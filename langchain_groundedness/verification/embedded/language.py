@@ -11,8 +11,8 @@ _NAME = re.compile(r"(?<=\S\s)[A-Z\u00c0-\u00de][\w'\u2019-]*")
 _LEAST_MARGIN = 15.0
 _MARGIN_PER_ROOT = 2.4
 """By how many nats another language must be likelier than English: names speak for all languages,
-and what letters say adds up. Above that are 0 of 1,200 English claims and .993 of 2,520 sentences in
-42 other languages (`benchmarks/language_detection.py`)."""
+and what letters say adds up. None of 1,200 English claims is above, .993 of 2,520 sentences in 42
+other languages are (`benchmarks/language_detection.py`)."""
 
 
 def reads_as_english(text: str) -> bool:
