@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field
 
@@ -42,6 +42,10 @@ class RetryBudget:
         """Start with a number of calls."""
         self._left = calls
         self._lock = threading.Lock()
+
+    def __deepcopy__(self, _memo: Any) -> Self:
+        """Return the budget itself: tracers copy inputs, and a lock cannot be copied."""
+        return self
 
     def take(self) -> bool:
         """Use one call; return `False` if none is left."""

@@ -37,6 +37,8 @@ _ROOM_TIMEOUT = 5.0
 _EXIT_TIMEOUT = 10.0
 
 _BATCH = 500
+_IDLE = 60.0
+"""Seconds after which an idle log checks the spool for records of other processes."""
 
 _LONGEST_PAUSE = 30.0
 
@@ -460,7 +462,7 @@ class _WriteQueue:
     def _run_once(self) -> bool:
         """Wait for work and do it; return whether more may come."""
         retries = self._stuck or not (self.spool is None or self.spool.is_empty)
-        timeout = max(0.0, self._due - time.monotonic()) if retries else None
+        timeout = max(0.0, self._due - time.monotonic()) if retries else _IDLE
         with self._changed:
             self._changed.wait_for(self._has_work, timeout)
             flushes, number, closed = self._flushes_asked, self.size, self._closed

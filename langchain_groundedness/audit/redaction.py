@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from langchain_groundedness._runtime.options import require_one_of
@@ -41,7 +41,7 @@ class Redaction:
 
     content: Content = "full"
     redact: Redact | None = None
-    hash_key: str | bytes | None = None
+    hash_key: str | bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Check the options."""

@@ -38,6 +38,9 @@ _OPENING = re.compile(
 )
 """What may be an interjection. An assistant that says what it does or knows makes a statement."""
 
+_MOST_OPENINGS = 4
+"""Interjections that are dropped from one sentence."""
+
 _NEGATED = re.compile(r"not\b|n['\u2019]t\b", re.IGNORECASE)
 
 _QUESTION = re.compile(r"[?\uff1f\u061f][\s)*_]*$")
@@ -79,13 +82,15 @@ _UNKNOWN = re.compile(
 
 def without_interjection(text: str) -> str:
     """Drop introductory phrases such as `Sure,` or `Based on the documents,`."""
-    match = _OPENING.match(text)
-    if match is None or _NEGATED.search(match[1]) or is_checkworthy(f"{match[1]}."):
-        return text
-    if declines(text):
-        return text
-    rest = text[match.end() :]
-    return without_interjection(rest[0].upper() + rest[1:])
+    for _ in range(_MOST_OPENINGS):
+        match = _OPENING.match(text)
+        if match is None or _NEGATED.search(match[1]) or is_checkworthy(f"{match[1]}."):
+            break
+        if declines(text):
+            break
+        text = text[match.end() :]
+        text = text[0].upper() + text[1:]
+    return text
 
 
 def is_checkable(text: str) -> bool:
@@ -118,7 +123,7 @@ def declines(text: str) -> bool:
 
 def refuses(text: str) -> bool:
     """Return whether a sentence says that there is no answer, and nothing else."""
-    return bool(_UNKNOWN.search(text)) and declines(text)
+    return declines(text) and bool(_UNKNOWN.search(text))
 
 
 def _says_a_number(text: str) -> bool:

@@ -28,7 +28,7 @@ _CONTRACTIONS = {
 }  # fmt: skip
 
 _DOCUMENTS = re.compile(
-    r"\b(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) )*"
+    r"\b(?:(?:provided|given|available|retrieved|supplied|above|attached|current|following) ){0,4}"
     r"(?:documents?|context|passages?|sources?|texts?|excerpts?|articles?|materials?"
     r"|search results|knowledge base|documentation|information(?= (?:provided|given|above))"
     r"|(?<=provided )information)\b(?: \d{1,2}\b)?"

@@ -135,7 +135,8 @@ class ClaimEvaluator(Evaluator, ABC):
             )
             for group in groups
         ]
-        verify = _Batch(self._check.verifying(edit=False), [UsageCounter() for _ in groups])
+        plain = replace(self._check, metadata_keys=())  # a title alone is no retrieved text
+        verify = _Batch(plain.verifying(edit=False), [UsageCounter() for _ in groups])
         states = yield ModelCall(verify, states)
         return [
             tuple(_placed(v, group, source.documents) for v in self._judged(state).verdicts)

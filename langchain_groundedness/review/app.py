@@ -504,7 +504,10 @@ class _Pages:
         )
 
     def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
-        record = self._store.get(error.record_id)
+        try:
+            record = self._store.get(error.record_id)
+        except AuditError:
+            record = None
         first = Item(record) if record is not None else None
         if first is not None and first.decided:
             heading, why = "Another reviewer decided first", "Your decision was not saved."

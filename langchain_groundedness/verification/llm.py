@@ -38,7 +38,6 @@ from langchain_groundedness.llm.replies import (
     whole_text,
 )
 from langchain_groundedness.llm.structured import StructuredModel, unsupported
-from langchain_groundedness.text.words import STOP_WORDS, find_words
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -53,6 +52,7 @@ from langchain_groundedness.verification.batched import (
     judge_together,
     why_unchecked,
 )
+from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
@@ -302,9 +302,6 @@ _ANSWER_TOKENS = 16
 _LONGEST_SENTENCE = 300
 """Characters of a reply that is a sentence about one claim."""
 
-_FEWEST_FUNCTION_WORDS = 1 / 3
-"""Share of English function words above which a sentence is taken for English."""
-
 _WHICH = "Which sentence of the evidence decides that? Reply with its number only."
 
 _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
@@ -392,8 +389,6 @@ class LabelModel(NamedTuple):
         """
         text = reply_text(raw)
         begun = re.match(r"[\W_]*([^\W_]+)", text)
-        words = find_words(text)
-        function_words = sum(word.stem in STOP_WORDS for word in words)
         is_none = (
             _calls_a_tool(raw)
             or len(text) > _LONGEST_SENTENCE
@@ -402,7 +397,7 @@ class LabelModel(NamedTuple):
             or may_retract(text)
             or _HARDLY.search(text)
             or not _PLAIN.fullmatch(text)
-            or function_words <= _FEWEST_FUNCTION_WORDS * len(words)
+            or not reads_as_english(text)
         )
         return _Answer() if is_none else self._likeliest(label_probabilities(raw, forced=True))
 

@@ -18,7 +18,6 @@ from langchain_groundedness.verification.embedded.language import reads_as_engli
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS = ROOT / "benchmarks" / "languages.jsonl"
-MISSED = pytest.mark.xfail(strict=True, reason="words of another language are most of the text")
 
 
 @pytest.mark.skipif(not ROWS.exists(), reason="benchmarks/ is not part of this distribution")
@@ -145,7 +144,7 @@ def test_other_languages_are_told(text: str) -> None:
         "Los Angeles",
         "Rio de Janeiro",
         "Vincent van Gogh",
-        pytest.param("Johannes Diderik van der Waals", marks=MISSED),
+        "Johannes Diderik van der Waals",
         "Der Spiegel",
         "MIT",
         "Amy Jo Johnson",
@@ -154,7 +153,7 @@ def test_other_languages_are_told(text: str) -> None:
         "IT TOOK TWO YEARS.",
         "Rivera moved from Santa Cruz de la Sierra to Las Palmas de Gran Canaria.",
         "Tokyo (東京) is the capital of Japan.",
-        pytest.param("The café serves crème brûlée.", marks=MISSED),
+        "The café serves crème brûlée.",
         "The rays are of three kinds, α, β and γ.",
         "Apples die fast in the war on pests.",
         "Bob met Alice in 2019.",

@@ -26,7 +26,6 @@ from langchain_groundedness.verification.embedded.judgement import (
     gather_evidence,
     judge,
 )
-from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import SupportModel, support_model
 
@@ -97,7 +96,6 @@ class EmbeddedVerifier(PooledVerifier):
         support_model()
         rarity()
         encoder(self.threads)
-        reads_as_english("")
 
     @override
     async def _arun(
