@@ -3,7 +3,8 @@
 English sentences are claims of the sets under `--data`; those of other languages are translated
 messages of programs (gettext catalogs, `--catalogs`), whole sentences of 5 to 25 words. Of each
 detector: the share of English sentences that are taken for English, the same of the others as a
-mean over languages, and the time a sentence takes. Needs a Linux with translations installed, and `pip install py3langid`.
+mean over languages, and the time a sentence takes. Needs a Linux with translations installed, and
+`pip install py3langid`.
 
     python benchmarks/language_detection.py --data DIR
 """
