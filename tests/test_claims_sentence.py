@@ -452,3 +452,13 @@ async def test_a_subclass_that_has_its_own_invoke_is_asked_by_ainvoke_too() -> N
     answer = "Rome is in Italy. Oslo is in Norway."
     assert await First().ainvoke(answer) == First().invoke(answer)
     assert len(await SentenceClaimExtractor().ainvoke(answer)) == 2
+
+
+def test_many_interjections_neither_recurse_nor_take_long() -> None:
+    [claim] = SentenceClaimExtractor().invoke("Sure, " * 1_000 + "Rome is old.")
+    assert claim.text.endswith("Rome is old.")
+
+
+def test_a_lead_in_that_names_documents_takes_linear_time() -> None:
+    extractor = SentenceClaimExtractor()
+    assert_linear(lambda size: extractor.invoke("current " * (size // 8) + "is 5:"), 100_000)

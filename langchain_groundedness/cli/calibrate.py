@@ -3,6 +3,7 @@
 Exit codes: 0 the calibration is written, 2 it could not be made, 130 interrupted.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -114,7 +115,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
         found.save(out)
         drawn = plot is not None and _draw(found, plot)
         if as_json:
-            typer.echo(found.model_dump_json(indent=2))
+            typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
             return
         Console().print(Group(_table(found), *_lines(found, notes)))
         typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 the log could not be read, 130 interrupted.
 """
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +66,7 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
         with errors_in_one_line("cannot write"):
             write_file(html, statistics_html(found))
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2))
         return
     Console().print(_render(found, in_part=first is not None or end is not None))
     if html is None:

@@ -421,7 +421,7 @@ class AnswerCheck:
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._actions = Actions(
             strips_unverifiable=ours is None or ours.on_unverifiable != "keep",
-            judged=ours.check.judged if ours else lambda result, _: result,
+            judged=ours.check.judged if ours else _as_it_is,
             **options,
         )
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
@@ -510,10 +510,10 @@ class AnswerCheck:
         key = self._answer_key(state)
         if key is None and turn.final is None:
             return self._not_judged(turn, "the turn ends without an answer")
-        if key is None and turn.handed_over:
-            why = "the answer is a tool's own result, handed over as it is"
-            return self._not_judged(turn, why)
         try:
+            if key is None and turn.handed_over:
+                why = "the answer is a tool's own result, handed over as it is"
+                return self._not_judged(turn, why)
             source = self._source(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
             last = turn.final.text if turn.final else ""
@@ -659,6 +659,11 @@ class AnswerCheck:
         """Keep the verdicts on the text that a reviewer has written."""
         result = self._actions.judged(checked, ())
         return {**update, STATE_KEY: {**update[STATE_KEY], **result_record(result)}}
+
+
+def _as_it_is(result: GroundednessResult, _: Any) -> GroundednessResult:
+    """Return a result unchanged: a function of the module, so that a middleware can be pickled."""
+    return result
 
 
 def _with_response(state: Any, response: ModelResponse[Any], call: GuardedCall | None) -> Any:

@@ -82,7 +82,7 @@ def guarded_model(model: Any, call: GuardedCall) -> Any:
     object.__setattr__(guarded, "__dict__", fields)
     for name in ("__pydantic_fields_set__", "__pydantic_extra__"):
         object.__setattr__(guarded, name, getattr(model, name))
-    private = {**(model.__pydantic_private__ or {}), "_call": call, "_original": model}
+    private = {**(model.__pydantic_private__ or {}), "_guarded_call": call, "_original": model}
     object.__setattr__(guarded, "__pydantic_private__", private)
     return guarded
 
@@ -92,19 +92,19 @@ class _Guarded:
 
     __slots__ = ()
 
-    _call: GuardedCall
+    _guarded_call: GuardedCall
     _original: BaseChatModel
 
     def invoke(self, *args: Any, **kwargs: Any) -> AIMessage:
-        return self._call.whole(super().invoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
+        return self._guarded_call.whole(super().invoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
 
     async def ainvoke(self, *args: Any, **kwargs: Any) -> AIMessage:
-        return self._call.whole(await super().ainvoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
+        return self._guarded_call.whole(await super().ainvoke(*args, **kwargs))  # type: ignore[misc]  # of a mixin
 
     def _stream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        observer = _StreamObserver(self._call)
+        observer = _StreamObserver(self._guarded_call)
         with closing(observer.texts(self._original, messages, stop=stop, **kwargs)) as texts:
             try:
                 with closing(run_live(texts, observer.live, observer.config)) as steps:
@@ -122,7 +122,7 @@ class _Guarded:
     async def _astream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        observer = _StreamObserver(self._call)
+        observer = _StreamObserver(self._guarded_call)
         written = observer.atexts(self._original, messages, stop=stop, **kwargs)
         async with Closing(written) as texts:
             try:
@@ -148,8 +148,8 @@ def _guarded_class(model_class: Any) -> Any:
     inside: dict[str, Any] = {
         "__module__": model_class.__module__,
         "__qualname__": model_class.__qualname__,
-        "__annotations__": {"_call": Any, "_original": Any},
-        "_call": PrivateAttr(default=None),
+        "__annotations__": {"_guarded_call": Any, "_original": Any},
+        "_guarded_call": PrivateAttr(default=None),
         "_original": PrivateAttr(default=None),
     }
     guarded = type(model_class)(model_class.__name__, (_Guarded, model_class), inside)
@@ -210,7 +210,7 @@ class _StreamObserver:
         self._any_left = False
         self._untold: list[GroundednessResultChunk] = []
 
-    def texts(self, model: BaseChatModel, *given: Any, **kwargs: Any) -> Generator[str]:
+    def texts(self, model: BaseChatModel, /, *given: Any, **kwargs: Any) -> Generator[str]:
         """Call the model, and give its texts."""
         try:
             if not _streams(model, "_stream"):
@@ -222,7 +222,9 @@ class _StreamObserver:
             self._model_error = exc
             raise
 
-    async def atexts(self, model: BaseChatModel, *given: Any, **kwargs: Any) -> AsyncGenerator[str]:
+    async def atexts(
+        self, model: BaseChatModel, /, *given: Any, **kwargs: Any
+    ) -> AsyncGenerator[str]:
         """Call the model, and give its texts."""
         try:
             if not _streams(model, "_stream", "_astream"):

@@ -318,6 +318,8 @@ def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[Ba
 
 def as_arguments(value: Any) -> dict[str, Any]:
     """Return a structured answer as arguments of its tool call."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
     arguments: dict[str, Any] = to_jsonable_python(value, by_alias=False, fallback=str)
     return arguments
 

@@ -1,11 +1,13 @@
 """The node for hand-written graphs."""
 
 import operator
+import pickle
 from typing import Annotated, Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.runnables import RunnablePassthrough
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -206,3 +208,22 @@ def test_each_branch_of_a_graph_has_its_own_check(how: How) -> None:
     app = outer.compile(checkpointer=InMemorySaver())
     state = run(app, {"drafts": [TRUE, FALSE, TRUE], "answers": []}, how, THREAD)
     assert state["answers"] == [TRUE, BLOCKED, TRUE]
+
+
+def test_an_artifact_that_is_no_document_leaves_the_answer_unchecked(how: How) -> None:
+    graph = StateGraph(Talk).add_node("check", groundedness_node())
+    graph.add_edge(START, "check")
+    broken = {"page_content": "Rome", "metadata": "abc"}
+    tool = ToolMessage("Rome is big.", artifact=broken, tool_call_id="call-search")
+    state = run(graph.compile(), {"messages": [*QUESTION["messages"], *_searching(), tool]}, how)
+    assert state["groundedness"]["verdict"] == "unchecked"
+
+
+def _searching() -> list[Any]:
+    calls = [{"name": "search", "args": {}, "id": "call-search"}]
+    return [AIMessage("", tool_calls=calls)]
+
+
+def test_a_node_with_any_runnable_as_checker_can_be_pickled() -> None:
+    node = groundedness_node(RunnablePassthrough())
+    assert pickle.loads(pickle.dumps(node)) is not None  # noqa: S301  (our own bytes)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRetryMiddleware
+from langchain.agents.middleware import ModelRetryMiddleware, wrap_model_call
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -528,3 +528,14 @@ def test_streaming_options_that_are_no_truth_values_are_refused(option: str, val
     options: Any = {option: value}
     with pytest.raises(ConfigurationError, match=f"{option} must be True or False, got"):
         GroundednessMiddleware(**options)
+
+
+def test_a_model_may_be_called_with_an_option_named_model() -> None:
+    @wrap_model_call
+    def other_model(request: Any, handler: Any) -> Any:
+        return handler(request.override(model_settings={"model": "other"}))
+
+    middleware = GroundednessMiddleware(GroundednessRunnable(model=streaming_judge()))
+    model = Writer(replies=[call(), TRUE])
+    agent = create_agent(model, tools=[search_tool()], middleware=[other_model, middleware])
+    assert "".join(tokens(agent, QUESTION, "sync")) == TRUE
