@@ -537,5 +537,6 @@ def test_a_model_may_be_called_with_an_option_named_model() -> None:
 
     middleware = GroundednessMiddleware(GroundednessRunnable(model=streaming_judge()))
     model = Writer(replies=[call(), TRUE])
-    agent = create_agent(model, tools=[search_tool()], middleware=[other_model, middleware])
+    both: list[Any] = [other_model, middleware]
+    agent = create_agent(model, tools=[search_tool()], middleware=both)
     assert "".join(tokens(agent, QUESTION, "sync")) == TRUE
