@@ -123,7 +123,7 @@ def declines(text: str) -> bool:
 
 def refuses(text: str) -> bool:
     """Return whether a sentence says that there is no answer, and nothing else."""
-    return declines(text) and bool(_UNKNOWN.search(text))
+    return len(text) <= _LONGEST and bool(_UNKNOWN.search(text)) and declines(text)
 
 
 def _says_a_number(text: str) -> bool:
