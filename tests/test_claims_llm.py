@@ -1,5 +1,7 @@
 import asyncio
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -240,3 +242,29 @@ def test_whatever_the_model_replies_spans_lie_in_the_answer(answer: str, reply: 
         assert claim.start is not None
         assert claim.end is not None
         assert 0 <= claim.start < claim.end <= len(answer)
+
+
+FIRST_USE = """
+import asyncio
+
+from blockbuster import blockbuster_ctx
+
+from langchain_groundedness.claims import LLMClaimExtractor
+from langchain_groundedness.testing import ScriptedChatModel
+
+
+async def main():
+    extractor = LLMClaimExtractor(model=ScriptedChatModel(replies=["1. skip"] * 4))
+    with blockbuster_ctx("langchain_groundedness"):
+        await extractor.ainvoke("It is not possible to find an answer in the documents.")
+
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_refusal_of_a_process_does_not_hold_the_event_loop_up() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -52,6 +52,7 @@ class _Extractor(CheckedOptions, FlowRunnable[ExtractionTask | str, list[Claim]]
     """Finds the claims of a task, or of an answer alone."""
 
     _can_be_saved = True
+    _is_slow = True  # reads the answer, and on first use the model of small talk
 
     @override
     def _size(self, task: ExtractionTask | str, /) -> int:
@@ -73,8 +74,6 @@ class SentenceClaimExtractor(_Extractor):
         >>> claim.text, answer[claim.start : claim.end]
         ('Rome is the capital of Italy.', 'Rome is the **capital** of Italy [1].')
     """
-
-    _is_slow = True
 
     split_compound: bool = True
     """Whether an English sentence with two predicates for one subject becomes two claims:
