@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from langchain_groundedness.verification.embedded.contradictions import restricts
 from langchain_groundedness.verification.embedded.ellipsis import clause_about, full_clauses
-from langchain_groundedness.verification.embedded.polarity import denial_differs, refers_back
+from langchain_groundedness.verification.embedded.polarity import denial_differs
 from langchain_groundedness.verification.embedded.quantities import find_quantities
 
 
@@ -88,9 +88,3 @@ def test_a_denial_reaches_what_is_joined_under_it(
     claim: str, evidence: str, *, expected: bool
 ) -> None:
     assert denial_differs(claim, evidence) is expected
-
-
-def test_a_pronoun_counts_in_the_denying_clause_only() -> None:
-    assert refers_back("Never put ice, butter or toothpaste on it.")
-    assert not refers_back("Birds do not fear the hawk, making it useless.")
-    assert not refers_back("Never put ice on the burn.")

@@ -12,12 +12,10 @@ from langchain_groundedness.verification.embedded.polarity import (
     Span,
     denial_differs,
     denials,
-    differing_extent,
     is_parallel,
     is_verb,
     mean_the_same_reversed,
     opposite_words,
-    refers_back,
 )
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
@@ -31,15 +29,13 @@ from langchain_groundedness.verification.embedded.statement import blank_referen
 
 __all__ = ["Difference", "DifferenceKind", "differing_value", "exchanged_values", "restricts"]
 
-DifferenceKind = Literal["quantity", "date", "name", "extent", "polarity", "exchange"]
+DifferenceKind = Literal["quantity", "date", "name", "polarity", "exchange"]
 
 _SAME_SUBJECT = 0.5
 """Share of the claim's other words, weighed by rarity, that the quote must say too."""
 
 _SAME_STATEMENT = 0.85
 """The same for polarity: only a quote that says nearly everything can be the opposite."""
-
-_FEWEST_WORDS = 3
 
 _LONGEST_QUOTE = 4
 
@@ -48,8 +44,6 @@ _NEAR = 4
 _LITTLE_ELSE = 2
 
 _SHORTEST_NAME = 3
-
-_LONGEST_NOUN = 2
 
 _NAME = re.compile(
     r"[^\W\d_a-z][\w'\u2019-]*(?:(?:[ -]| (?:van|von|de|der|den|da|di|du|la|le|el|al|bin|of|the) )"
@@ -132,19 +126,14 @@ class _Pair(NamedTuple):
     quote: str
     quote_words: list[Word]
 
-    def agreement(self, without: Sequence[Span], *, named: frozenset[str] = frozenset()) -> float:
-        """Share of the claim's words outside some parts that the quote says, weighed by rarity.
-
-        Words that are `named` before the quote do not count if the quote does not repeat them.
-        """
+    def agreement(self, without: Sequence[Span]) -> float:
+        """Share of the claim's words outside some parts that the quote says, weighed by rarity."""
         table = rarity()
         theirs = {word.stem for word in self.quote_words}
         rest = {
             w.stem: table.weight(w.stem)
             for w in self.claim_words
-            if w.stem not in STOP_WORDS
-            and not any(s.start <= w.start < s.end for s in without)
-            and (w.stem in theirs or w.stem not in named)
+            if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
         }
         total = sum(rest.values())
         return (
@@ -160,29 +149,18 @@ class _Pair(NamedTuple):
             *(self.claim[mine.start : mine.end], mine.start, mine.end),
             *(self.quote[theirs.start : theirs.end], theirs.start, theirs.end),
             agreement,
-            self.parallel([mine], [theirs]),
-        )
-
-    def parallel(self, mine: Sequence[Span], theirs: Sequence[Span]) -> bool:
-        """Tell whether both make one statement apart from some parts."""
-        return is_parallel(self.claim_words, mine, self.quote, self.quote_words, theirs)
-
-    def opposite(self, agreement: float, *, parallel: bool) -> Difference:
-        """Make a difference of the whole texts."""
-        claim, quote = self.claim, self.quote
-        return Difference(
-            "polarity", claim, 0, len(claim), quote, 0, len(quote), agreement, parallel
+            is_parallel(self.claim_words, [mine], self.quote, self.quote_words, [theirs]),
         )
 
 
-def differing_value(claim_text: str, quote: str, *, before: str = "") -> Difference | None:
-    """Find the value, date, name, extent or polarity in which a claim differs from a quote."""
+def differing_value(claim_text: str, quote: str) -> Difference | None:
+    """Find the value, date, name or polarity in which a claim differs from a quote."""
     claim = blank_references(claim_text)
     pair = _Pair(claim, find_words(claim), quote, find_words(quote))
     options = [*_quantities(pair), *_names(pair)]
     if options:
         return max(options, key=lambda option: option[0])[1]
-    return _extent(pair) or _polarity(pair, before)
+    return _polarity(pair)
 
 
 def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
@@ -350,18 +328,7 @@ def _same_place(
     return content_mine is not None and content_mine == content_theirs
 
 
-def _extent(pair: _Pair) -> Difference | None:
-    found = differing_extent(pair.claim_words, pair.quote_words)
-    if found is None:
-        return None
-    mine, theirs = found
-    agreement = pair.agreement([mine])
-    if agreement < _SAME_STATEMENT:
-        return None
-    return pair.difference("extent", mine, theirs, agreement)
-
-
-def _polarity(pair: _Pair, before: str) -> Difference | None:
+def _polarity(pair: _Pair) -> Difference | None:
     if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
         return None  # too much else to be sure that both speak of one thing
     opposite = opposite_words(pair.claim_words, pair.quote_words)
@@ -370,30 +337,14 @@ def _polarity(pair: _Pair, before: str) -> Difference | None:
     if opposite and mean_the_same_reversed(pair.claim_words, pair.quote_words, opposite):
         return None
     stems = set(opposite or ())
-    mine, theirs = (
-        [*denials(text), *(Part(w.start, w.end) for w in words if w.stem in stems)]
-        for text, words in ((pair.claim, pair.claim_words), (pair.quote, pair.quote_words))
-    )
-    agreement = pair.agreement(mine, named=_named(pair, before))
-    parallel = pair.parallel(mine, theirs)
-    content = {word.stem for word in pair.claim_words if word.stem not in STOP_WORDS}
-    if agreement < _SAME_STATEMENT or not (parallel or len(content) >= _FEWEST_WORDS):
+    opposites = [Part(w.start, w.end) for w in pair.claim_words if w.stem in stems]
+    agreement = pair.agreement([*denials(pair.claim), *opposites])
+    if agreement < _SAME_STATEMENT:
         return None
-    return pair.opposite(agreement, parallel=parallel)
-
-
-def _named(pair: _Pair, before: str) -> frozenset[str]:
-    """Give the words of the claim that a pronoun of the quote may stand for: a noun, two at most.
-
-    They stand side by side before it, and the quote does not say them itself.
-    """
-    if not before or not refers_back(pair.quote):
-        return frozenset()
-    missing = {w.stem for w in pair.claim_words} - {w.stem for w in pair.quote_words} - STOP_WORDS
-    places = {word.stem: n for n, word in enumerate(find_words(before)) if word.stem in missing}
-    if not places or max(places.values()) - min(places.values()) >= _LONGEST_NOUN:
-        return frozenset()
-    return frozenset(places)
+    claim, quote = pair.claim, pair.quote
+    return Difference(
+        "polarity", claim, 0, len(claim), quote, 0, len(quote), agreement, parallel=False
+    )
 
 
 class _Value(NamedTuple):

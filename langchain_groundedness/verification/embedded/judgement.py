@@ -11,7 +11,6 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.text.words import find_words
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded.contradictions import (
     Difference,
@@ -23,7 +22,6 @@ from langchain_groundedness.verification.embedded.encoder import Floats as Logit
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.language import reads_as_english
-from langchain_groundedness.verification.embedded.polarity import find_extents, refers_back
 from langchain_groundedness.verification.embedded.statement import Item, Statement, read_statement
 from langchain_groundedness.verification.embedded.support_model import (
     Reading,
@@ -77,8 +75,6 @@ CLEAR = 0.8
 """Agreement from which a differing value decides, whatever the rest of the signals say."""
 _RECALL_FOR_CLAUSES = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
-_MAX_SENTENCES_BACK = 3
-"""Most sentences before a pronoun that are searched for what it refers to."""
 _RECALL_MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
@@ -405,9 +401,8 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     found = [
         Finding(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
-        if (difference := _differing(statement.text, text, window, index))
+        if (difference := _differing(statement.text, text, window))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
-        and not (difference.kind == "extent" and _says_extent(statement, difference, texts))
     ]
     clearest = max(found, key=lambda finding: finding.difference.agreement, default=None)
     if clearest is None:
@@ -417,43 +412,16 @@ def find_difference(statement: Statement, match: Match, index: EvidenceIndex) ->
     return clearest._replace(alike=frozenset(alike))
 
 
-def _differing(
-    claim: str, sentence: str, window: Window, index: EvidenceIndex
-) -> Difference | None:
+def _differing(claim: str, sentence: str, window: Window) -> Difference | None:
     """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
-    before = _before(window, index) if refers_back(sentence) else ""
     clause = clause_about(claim, sentence) if window.recall >= _RECALL_FOR_CLAUSES else None
     if clause is None:
-        return differing_value(claim, sentence, before=before)
-    difference = differing_value(claim, clause, before=before)
+        return differing_value(claim, sentence)
+    difference = differing_value(claim, clause)
     if difference is None or difference.kind != "polarity":
         return difference
     return difference._replace(
         evidence_value=sentence, evidence_start=0, evidence_end=len(sentence)
-    )
-
-
-def _before(window: Window, index: EvidenceIndex) -> str:
-    """Give the sentence before a window; if it refers back in turn, with those that it leans on."""
-    document = index.document_of[window.first]
-    first = window.first
-    while (
-        first > max(0, window.first - _MAX_SENTENCES_BACK)
-        and index.document_of[first - 1] == document
-    ):
-        first -= 1
-        if not refers_back(index.text(first, first)):
-            break
-    return index.text(first, window.first - 1) if first < window.first else ""
-
-
-def _says_extent(statement: Statement, difference: Difference, texts: Sequence[str]) -> bool:
-    """Tell whether any sentence gives the claim's own extent: "all members"."""
-    mine = next(e for e in find_extents(statement.words) if e.start == difference.claim_start)
-    return any(
-        (each.degree, each.of) == (mine.degree, mine.of)
-        for text in texts
-        for each in find_extents(find_words(text))
     )
 
 
@@ -464,17 +432,16 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
         return True
     if difference.agreement < CLEAR:
         return False
-    if difference.kind in ("extent", "polarity"):
+    if difference.kind == "polarity":
         return finding.window == match.sentences[0]
     value = np.array([_inside(difference, item, statement) for item in statement.items])
-    if not (match.anywhere[value] > _HALF).any():
-        return True
-    giving = [w for w in match.pool if (w.found[value] > _HALF).any()]
-    others = [w for w in giving if w.first not in finding.alike]
-    if giving and not others:
-        return True
-    found = max((_rest(w, value, match) for w in others), default=0.0)
-    return difference.parallel and found + _RECALL_MARGIN < _rest(finding.window, value, match)
+    elsewhere = [
+        _rest(window, value, match)
+        for window in match.pool
+        if window.first not in finding.alike and (window.found[value] > _HALF).any()
+    ]
+    more = max(elsewhere, default=0.0) + _RECALL_MARGIN < _rest(finding.window, value, match)
+    return more and (difference.parallel or not elsewhere)
 
 
 def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
@@ -483,7 +450,6 @@ def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
 
 
 def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
-    """Share of what the claim says besides a value that a window says."""
-    return float(window.found[~value] @ match.weights[~value]) / max(
-        float(match.weights[~value].sum()), 1e-9
-    )
+    """Share of what a claim says besides a value that a window says; 1 if it says no more."""
+    weights = match.weights[~value]
+    return float(window.found[~value] @ weights / weights.sum()) if weights.any() else 1.0

@@ -1,4 +1,4 @@
-"""Polarity and extent: negation, opposites, quantifiers in which claim and evidence differ."""
+"""Polarity: negation and opposites in which claim and evidence differ."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,10 @@ __all__ = [
     "Span",
     "denial_differs",
     "denials",
-    "differing_extent",
-    "find_extents",
     "is_parallel",
     "is_verb",
     "mean_the_same_reversed",
     "opposite_words",
-    "refers_back",
     "says_no",
 ]
 
@@ -154,23 +151,6 @@ for _a, _b in _OPPOSITES:
     _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
     _OPPOSITE_OF[_b] = _OPPOSITE_OF.get(_b, frozenset()) | {_a}
 
-_QUANTIFIERS = {
-    stem(word): degree
-    for degree, words in enumerate(
-        (
-            "all every each always",
-            "most usually mostly",
-            "some several sometimes occasionally",
-            "few rarely seldom hardly",
-        )
-    )
-    for word in words.split()
-}
-
-_EXCLUDED_BY = {0: (1, 2, 3), 1: (3,), 3: (0, 1)}
-"""Which extents a quote must not give where the claim gives another: of "some" a reader takes that
-it is not "all", but "all" bears out "some"."""
-
 _AVOID = re.compile(
     r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
     r"(?:avoid|refrain from)\b",
@@ -181,7 +161,6 @@ _CLAUSE_END = re.compile(r"[;:.!?()\u2014]|,? but\b", re.IGNORECASE)
 _JOINED = re.compile(r",\s*(?:(?:or|nor|and)\s+)?|\b(?:or|nor)\s+", re.IGNORECASE)
 _LAST_JOINED = re.compile(r"\b(?:or|nor)\s+", re.IGNORECASE)
 _BUT = re.compile(r"\bbut\b(?! not\b)", re.IGNORECASE)
-_BACK = re.compile(r"\b(?:it|them|they|this|these)\b", re.IGNORECASE)
 _VERBS = frozenset(
     map(
         stem,
@@ -198,6 +177,8 @@ _VERBS = frozenset(
     )
 )
 _PAST = re.compile(r"[a-z]{3,}ed")
+
+
 _PARALLEL = 0.8
 """Share, weighed by rarity, of what is left of either that the other must say too."""
 _FEWEST_IN_CLAUSE = 2
@@ -209,16 +190,6 @@ class Opposites(NamedTuple):
 
     claim: str
     evidence: str
-
-
-class Extent(NamedTuple):
-    """A quantifier, and the content word that it speaks about."""
-
-    degree: int
-    """0: all; 1: most; 2: some; 3: few."""
-    of: str
-    start: int
-    end: int
 
 
 def says_no(text: str) -> bool:
@@ -286,33 +257,6 @@ def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites
     return None
 
 
-def find_extents(words: Sequence[Word]) -> list[Extent]:
-    """Find the quantifiers of a text, each with the next content word."""
-    found = []
-    for place, word in enumerate(words):
-        if (degree := _QUANTIFIERS.get(word.stem)) is None:
-            continue
-        content = (w.stem for w in words[place + 1 :] if w.stem not in STOP_WORDS)
-        if of := next(content, ""):
-            found.append(Extent(degree, of, word.start, word.end))
-    return found
-
-
-def differing_extent(
-    claim: Sequence[Word], evidence: Sequence[Word]
-) -> tuple[Extent, Extent] | None:
-    """Find where a claim says "all" of what the evidence says only "some", and the like."""
-    given = find_extents(evidence)
-    for mine in find_extents(claim):
-        theirs = [each for each in given if each.of == mine.of]
-        if any(each.degree == mine.degree for each in theirs):
-            continue
-        for each in theirs:
-            if each.degree in _EXCLUDED_BY.get(mine.degree, ()):
-                return mine, each
-    return None
-
-
 def _neighbours(words: list[str], place: int) -> set[str]:
     return set(words[max(place - 1, 0) : place] + words[place + 1 : place + 2])
 
@@ -330,24 +274,6 @@ def denial_differs(claim: str, evidence: str) -> bool:
     if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
         return False
     return only_one_denies(mine, claim, theirs, evidence)
-
-
-def refers_back(text: str) -> bool:
-    """Tell whether a pronoun of a text may refer to the sentence before."""
-    pronoun = _BACK.search(text)
-    if pronoun is None:
-        return False
-    reaches = [_reach(text, part) for part in denials(text)]
-    return not reaches or any(pronoun.start() < end for end in reaches)
-
-
-def _reach(text: str, part: Part) -> int:
-    """Give where the clause of a negation ends, ignoring commas between joined words."""
-    end = _CLAUSE_END.search(text, part.end)
-    stop = end.start() if end else len(text)
-    joined = max((m.end() for m in _LAST_JOINED.finditer(text, part.end, stop)), default=part.end)
-    comma = text.find(",", joined, stop)
-    return stop if comma < 0 else comma
 
 
 @lru_cache(maxsize=256)
