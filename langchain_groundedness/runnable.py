@@ -175,8 +175,9 @@ class GroundednessRunnable(
             corrector: Edits the answer; by default a `Corrector`, with the model if given.
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
-                `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
-                Corrections are verified; if one fails, the evidence sentence replaces the claim.
+                `correct` replaces the wrong part, `strip` removes it, `block` makes the decision
+                `block`, on which a guard withholds the rest. Corrections are verified; if one
+                fails, the evidence sentence replaces the claim.
             on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`. By
                 default, `correct` removes them and unchecked ones; all else keeps them.
             trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.

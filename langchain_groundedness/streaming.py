@@ -93,7 +93,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
             release: `verified` releases a sentence only after its verdict. `immediate` releases
                 text at once, and `groundedness.retract` events name the characters to replace.
             on_unchecked: What to do with a sentence that could not be checked: `hold_back` removes
-                it, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
+                it for good, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
             unchecked_marker: Appended to sentences that could not be checked.
             contradicted_marker: With `on_contradicted="annotate"`, the default, appended to
                 sentences that the documents contradict; `""` for none.

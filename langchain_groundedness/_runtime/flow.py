@@ -1,6 +1,6 @@
 """Flows: generators that yield model calls, and drivers that make the calls.
 
-This method, each piece of logic serves both `invoke` and `ainvoke`.
+This way, each piece of logic serves both `invoke` and `ainvoke`.
 """
 
 from abc import ABC, abstractmethod

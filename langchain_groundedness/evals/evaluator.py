@@ -436,7 +436,7 @@ def _note(rows: Sequence[RowScore]) -> str:
             most = "" if len(reasons) == 1 else ", most often"
             parts.append(f"{reasons.total()} {status}{most}: {common}")
     of = format_count(len(rows))
-    return f"of {of}, the score excludes: {'; '.join(parts)}" if parts else ""
+    return f"The score leaves out (of {of}): {'; '.join(parts)}" if parts else ""
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

@@ -109,11 +109,11 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             again = [*messages, *self._complaint(raw, why), *instructions(_PLAIN)]
             raw = yield ModelCall(self.model, again, self.timeout)
             reply, why = self._read(raw, read)
-            then = "nor does its second attempt"
+            then = "and neither could the second one"
             if reply is not None:
                 self._remember(_SUBJECT, _PLAIN)
         if reply is None:
-            msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
+            msg = f"the model's reply to {self.name!r} could not be used, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 

@@ -25,7 +25,7 @@ from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
 
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
-"""What to do with a sentence that could not be checked: remove, mark or release it."""
+"""What to do with a sentence that could not be checked: `hold_back` removes it for good."""
 
 
 @dataclass(frozen=True, kw_only=True)

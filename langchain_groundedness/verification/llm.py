@@ -417,7 +417,7 @@ def judge_alone(call: JudgeCall, ask: LabelModel) -> Flow[list[ClaimVerdict]]:
     except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
         return [call.unchecked(claim, why_unchecked(caught(exc)))]
     if answer.label is None:
-        reason = "the model refused to answer" if answer.refused else "the reply is no label"
+        reason = "the model refused to answer" if answer.refused else "the reply is not a label"
         return [call.unchecked(claim, reason)]
     best = call.evidence.sentences.best(claim.text) if answer.label != "unverifiable" else None
     quoted = best and Citation.from_document(

@@ -117,7 +117,7 @@ class ReplyReader(NamedTuple):
         if not (announced and all(self._says_nothing(each, _offers) for each in after)):
             return "has text around its lines that may take them back"
         if self._counts_otherwise(verdicts):
-            return "numbers the claims otherwise"
+            return "numbers the claims differently"
         decided, undecided, *more = verdicts
         return None if decided or any(more) else next(iter(undecided.values()))
 
@@ -298,7 +298,7 @@ class ReplyReader(NamedTuple):
         head, *notes = (part.strip() for part in text.split("|"))
         read = _head(head) if _CUT not in text else None
         if read is None:
-            return "has a line that is not whole" if _CUT in text else _NOT_IN_FORM
+            return "has an incomplete line" if _CUT in text else _NOT_IN_FORM
         label, numbers, reason = read
         notes = [reason, *notes] if reason else notes
         if numbers is None or not all(1 <= place <= self.sentences for place in numbers):
@@ -306,7 +306,7 @@ class ReplyReader(NamedTuple):
         if label != "unverifiable" and not numbers:
             return "has a verdict that names no evidence"
         if label == "supported" and any(note.strip(_NOTHING) for note in notes):
-            return "has more than the word behind a label"
+            return "has text after the label supported"
         if any(_names_another(note, label) for note in notes):
             return "has two labels in one line"
         return VerdictLine(number, label, numbers, *_notes(label, notes))
@@ -317,7 +317,7 @@ _SKIPPED = "skip"
 _NOT_IN_FORM = "is not in the form that was asked for"
 
 _CUT = "\0"
-"""Marks the end of a line that is not whole."""
+"""Marks the end of an incomplete line."""
 
 
 class _NoReplyError(Exception):

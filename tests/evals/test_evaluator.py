@@ -99,7 +99,7 @@ def test_failed_and_skipped_rows_are_left_out_of_the_mean_counted_and_said(
     assert result.individual_scores == [1.0, 0.0, None, None]
     assert (result.scored, result.failed, result.skipped) == (2, 1, 1)
     assert result.note == (
-        "of 4 rows, the score excludes: 1 failed: TimeoutError; 1 skipped: nothing was said"
+        "The score leaves out (of 4 rows): 1 failed: TimeoutError; 1 skipped: nothing was said"
     )
     assert result.note in caplog.text
 

@@ -50,7 +50,7 @@ __all__ = [
 VERIFIER = "embedded"
 
 OTHER_LANGUAGE = (
-    "the embedded verifier reads English, and claim or documents are in another language: "
+    "the embedded verifier reads English, and the claim or the documents are in another language: "
     "use a chat model (model=...) for them"
 )
 

@@ -59,7 +59,7 @@ class Combination(BaseModel):
     """The probability that at most a tenth of the unsupported claims of any such set reach."""
     opposition_scale: float
     opposition_shift: float
-    """Both make the log odds of contradicted against unverifiable honest."""
+    """Scale and shift that calibrate the log odds of contradicted against unverifiable."""
 
 
 class SupportModel(BaseModel):
