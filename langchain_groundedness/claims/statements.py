@@ -11,7 +11,7 @@ from langchain_groundedness.claims.checkable import (
     refuses,
     without_interjection,
 )
-from langchain_groundedness.text.markdown import Block, BlockKind, BlockScanner
+from langchain_groundedness.text.markdown import Block, BlockKind, BlockScanner, table_cells
 from langchain_groundedness.text.quotes import locate_quote
 from langchain_groundedness.text.sentences import BlockScan, split_block
 from langchain_groundedness.types import Claim
@@ -222,9 +222,8 @@ def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statem
 
 
 def _cells(answer: str, block: Block) -> list[str]:
-    row = answer[block.body : block.end].strip().rpartition("\n")[2].strip().removeprefix("|")
-    row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
-    return [plain_text(cell).replace("\\|", "|") for cell in _PIPE.split(row)]
+    row = answer[block.body : block.end].strip().rpartition("\n")[2]
+    return list(map(plain_text, table_cells(row)))
 
 
 def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
@@ -252,8 +251,6 @@ _EXACT = 101  # disables alignment
 _EMPTY_HEADERS = frozenset(
     {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
 )
-
-_PIPE = re.compile(r"(?<!\\)\|")
 
 _FILE = r"[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?)"
 

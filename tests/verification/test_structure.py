@@ -50,6 +50,15 @@ def test_rows_have_their_headers_and_items_their_heading() -> None:
     ]
 
 
+def test_an_escaped_pipe_is_text_of_its_cell() -> None:
+    table = "| flag \\| key | value |\n|---|---|\n| E06 | red\\|blue |\n| E07 | green \\|"
+    assert said(table) == [
+        "flag | key: E06; value: red|blue.",
+        "flag | key: E07; value: green |.",
+    ]
+    assert cited(table) == ["| E06 | red\\|blue |", "| E07 | green \\|"]
+
+
 def test_what_is_cited_is_what_the_document_has_there() -> None:
     assert cited(MANUAL) == [
         "# Pump P2",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from langchain_groundedness.text.markdown import Block, blocks
+from langchain_groundedness.text.markdown import Block, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
 __all__ = ["Sentence", "write_out"]
@@ -98,7 +98,7 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
             if is_row and in_table:
                 yield _whole(text, block, _under(headings, _row(columns, text, block)))
             elif not in_table:
-                columns = _cells(text, block) if is_row else []
+                columns = table_cells(text[block.body : block.end]) if is_row else []
             header = block if is_row and not in_table else None
             in_table = True
             continue
@@ -137,13 +137,8 @@ def _whole(text: str, block: Block, meant: str) -> _Piece:
     return _Piece(block.start, block.start + len(text[block.start : block.end].rstrip()), meant)
 
 
-def _cells(text: str, block: Block) -> list[str]:
-    line = text[block.start : block.end].strip().lstrip(">").strip()
-    return [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
-
-
 def _row(columns: Sequence[str], text: str, block: Block) -> str:
-    cells = _cells(text, block)
+    cells = table_cells(text[block.body : block.end])
     named = [f"{h}: {c}" if h else c for h, c in zip(columns, cells, strict=False) if c]
     return _ended("; ".join([*named, *filter(None, cells[len(columns) :])]))
 
