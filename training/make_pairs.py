@@ -26,7 +26,7 @@ from rule_claims import made_claims, reworded
 from true_edits import lower_first
 
 from langchain_groundedness.text.sentences import split_sentences
-from langchain_groundedness.verification.embedded.structure import write_out
+from langchain_groundedness.verification.embedded.expanded_documents import write_out
 
 Row = dict[str, Any]
 

@@ -32,7 +32,7 @@ from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.batched import NumberedEvidence
+from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
 __all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
 

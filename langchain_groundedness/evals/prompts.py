@@ -23,7 +23,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
-from langchain_groundedness.verification.batched import NumberedEvidence
+from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
 __all__ = [
     "ANSWER_QUALITY_PROMPT",

@@ -124,7 +124,8 @@ _NO_EVIDENCE = (
 )
 
 _FROM_REVIEWER = (
-    "A reviewer read your last answer and did not release it. The reviewer wrote:\n{message}\nAnswer the question again, whole. Do not mention this message."
+    "A reviewer read your last answer and did not release it. The reviewer wrote:\n{message}\n"
+    "Answer the question again, whole. Do not mention this message."
 )
 
 

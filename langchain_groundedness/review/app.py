@@ -28,7 +28,7 @@ from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
-from langchain_groundedness.review.item import Item
+from langchain_groundedness.review.record_view import Item
 from langchain_groundedness.review.server import Guard, from_our_page, guarded
 from langchain_groundedness.review.sessions import FailedAttempts, Session, Sessions, Undoable
 from langchain_groundedness.types import Action, AnswerVerdict

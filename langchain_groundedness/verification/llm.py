@@ -46,15 +46,15 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.base import StreamingVerifier
-from langchain_groundedness.verification.batched import (
+from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness.verification.embedded.polarity import says_no
+from langchain_groundedness.verification.embedded.statement import is_short_answer
+from langchain_groundedness.verification.judge_calls import (
     JudgeCall,
     NumberedEvidence,
     judge_together,
     why_unchecked,
 )
-from langchain_groundedness.verification.embedded.language import reads_as_english
-from langchain_groundedness.verification.embedded.polarity import says_no
-from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
 from langchain_groundedness.verification.verdict_replies import Label, VerdictLine, may_retract
 

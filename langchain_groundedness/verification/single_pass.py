@@ -32,7 +32,7 @@ from langchain_groundedness.llm.prompts import (
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
-from langchain_groundedness.verification.batched import NumberedEvidence, why_unchecked
+from langchain_groundedness.verification.judge_calls import NumberedEvidence, why_unchecked
 from langchain_groundedness.verification.scoring import reconcile
 from langchain_groundedness.verification.verdict_replies import (
     ReplyReader,

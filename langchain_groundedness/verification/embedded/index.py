@@ -12,13 +12,13 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from langchain_groundedness.text.words import Word, each_word
+from langchain_groundedness.verification.embedded.expanded_documents import Sentence, write_out
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
     each_quantity,
     same_quantity,
     units_fit,
 )
-from langchain_groundedness.verification.embedded.structure import Sentence, write_out
 
 __all__ = ["EvidenceIndex"]
 

@@ -1,4 +1,4 @@
-"""Batched verification: several claims in one call, the reply one short line per claim."""
+"""Calls to a judge; in those of `batched`, several claims and a reply of one line per claim."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

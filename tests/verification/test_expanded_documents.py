@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.embedded.structure import write_out
+from langchain_groundedness.verification.embedded.expanded_documents import write_out
 
 MANUAL = """\
 # Pump P2
