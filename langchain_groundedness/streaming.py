@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import admitted
+from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness._runtime.streams import Closing, StreamingTransform
 from langchain_groundedness.audit import AuditLog, Review
@@ -143,7 +143,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         Returns:
             As `invoke`.
         """
-        await admitted()
+        await wait_for_admission()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @property

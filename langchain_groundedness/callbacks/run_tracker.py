@@ -86,14 +86,14 @@ class Run:
         return self.run_id == self.root.run_id
 
     @property
-    def is_apart(self) -> bool:
+    def is_helper_run(self) -> bool:
         """Whether it is inside a retriever, a tool or a check, and so does not write the answer."""
         return self.checks or self.retriever is not None or self.tool is not None
 
     @property
     def may_answer(self) -> bool:
         """Whether it is a model that may write the answer."""
-        return self.kind == "model" and not self.is_apart
+        return self.kind == "model" and not self.is_helper_run
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def _read_start(run: Run, inputs: object, *, is_prompt: bool) -> None:
         known.begin_model(run.path, inputs)
     elif run.kind == "model" and run.retriever is None and not run.checks:
         known.begin_generating(run.path)
-    elif run.kind == "chain" and not run.is_apart:
+    elif run.kind == "chain" and not run.is_helper_run:
         known.begin(run.path, inputs, is_prompt=is_prompt)
 
 
@@ -339,7 +339,7 @@ def _read_output(run: Run, output: Any, inputs: object, name: str | None) -> Non
         known.take_retrieved(list(output or ()), run.path, run.tool)
     elif run.kind == "tool" and run.retriever is None and run.tool is not None:
         known.take_tool_output(output, run.path, run.tool, name)
-    elif not run.is_apart:
+    elif not run.is_helper_run:
         known.end(run.path, output, inputs)
 
 

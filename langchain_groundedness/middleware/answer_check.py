@@ -42,7 +42,7 @@ from langchain_groundedness.inputs.formats import (
     InputReader,
     read_input,
 )
-from langchain_groundedness.llm.prompts import fence, fold_space
+from langchain_groundedness.llm.prompts import fence, on_one_line
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import (
     HeldAnswer,
@@ -84,7 +84,7 @@ from langchain_groundedness.middleware.state import (
     unchecked_result,
 )
 from langchain_groundedness.pipeline.recording import (
-    Pending,
+    PendingRecord,
     Recorder,
     log_of,
     suggested,
@@ -313,8 +313,8 @@ def _feedback(result: GroundednessResult) -> str:
         if verdict.verdict == "contradicted":
             quotes = (c.quote for c in verdict.citations if c.field is None)
             said = next(quotes, verdict.correction or "")
-            why = f"The tool results say otherwise: {fold_space(said)}"
-        lines.append(f"{number}. {fold_space(verdict.claim.text)}\n   {why}")
+            why = f"The tool results say otherwise: {on_one_line(said)}"
+        lines.append(f"{number}. {on_one_line(verdict.claim.text)}\n   {why}")
     return "\n".join((_HEAD, fence("statements", "\n".join(lines)), _TAIL))
 
 
@@ -815,7 +815,7 @@ class _Recording:
         config = ensure_config()
         callbacks: Any = config.get("callbacks")
         above = getattr(callbacks, "parent_run_id", None)
-        self._pending = Pending(recorder, run_id=above, thread_id=thread_of(config))
+        self._pending = PendingRecord(recorder, run_id=above, thread_id=thread_of(config))
         self._log = recorder.log
         self._key = answer.key
         self._decided: Decided | None = None

@@ -79,7 +79,7 @@ class ReplyVerdicts(NamedTuple):
     """Why a claim that has a line has no verdict, in words that follow "its reply"."""
     statements: tuple[StatementLine, ...] = ()
     skipped: frozenset[int] = frozenset()
-    strangers: frozenset[int] = frozenset()
+    unknown_numbers: frozenset[int] = frozenset()
     """Numbers with a line that are those of no claim."""
 
 
@@ -135,7 +135,8 @@ class ReplyReader(NamedTuple):
             return False
         named = {*verdicts.decided, *verdicts.undecided, *verdicts.skipped}
         named |= {statement.sentence for statement in verdicts.statements}
-        return 0 in verdicts.strangers or bool(verdicts.strangers and len(named) < self.claims)
+        unknown = verdicts.unknown_numbers
+        return 0 in unknown or bool(unknown and len(named) < self.claims)
 
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
         """Give the lines of a reply, and the text before and after the first of them."""
@@ -245,13 +246,13 @@ class ReplyReader(NamedTuple):
         decided: dict[int, VerdictLine] = {}
         undecided: dict[int, str] = {}
         statements: list[StatementLine] = []
-        strangers: set[int] = set()
+        unknown_numbers: set[int] = set()
         others: list[str] = []
         for number, rest in map(self._numbered, lines):
             if number is None:
                 others.append(rest)
             elif not 1 <= number <= self.claims:
-                strangers.add(number)
+                unknown_numbers.add(number)
             elif isinstance(said := self._said(number, rest), StatementLine):
                 statements.append(said)
             elif isinstance(said, VerdictLine):
@@ -269,7 +270,7 @@ class ReplyReader(NamedTuple):
             undecided,
             tuple(statements),
             frozenset(n for n, labels in found.items() if labels == {_SKIPPED}) - undecided.keys(),
-            frozenset(strangers),
+            frozenset(unknown_numbers),
         ), others
 
     def _numbered(self, line: str) -> tuple[int | None, str]:

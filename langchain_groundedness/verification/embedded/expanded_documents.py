@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from langchain_groundedness.text.markdown import Block, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
-__all__ = ["Sentence", "write_out"]
+__all__ = ["EvidenceUnit", "expand_document"]
 
 _LEVEL = re.compile(r"[#=]+")
 _MARKERS = " \t#=*_>"
@@ -25,7 +25,7 @@ _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-class Sentence(NamedTuple):
+class EvidenceUnit(NamedTuple):
     """A sentence, row, record or value."""
 
     start: int
@@ -39,9 +39,9 @@ class Sentence(NamedTuple):
     is_heading: bool
 
 
-def write_out(text: str) -> tuple[str, list[Sentence]]:
+def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
     """Write a document out, each row, value and item with its header, path or heading."""
-    sentences: list[Sentence] = []
+    sentences: list[EvidenceUnit] = []
     written: list[str] = []
     size = before = 0
     for piece in _pieces(text):
@@ -56,7 +56,7 @@ def write_out(text: str) -> tuple[str, list[Sentence]]:
         end = size if written else piece.end
         as_it_stands = piece.meant is None
         sentences.append(
-            Sentence(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
+            EvidenceUnit(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
         )
         before = piece.end
     return "".join(written) if written else text, sentences
