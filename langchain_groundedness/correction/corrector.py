@@ -1,4 +1,4 @@
-"""Correction: edits only the parts of an answer whose claims failed."""
+"""Correction: edits for the failed claims of an answer; `pipeline.check` applies those it keeps."""
 
 import logging
 import re

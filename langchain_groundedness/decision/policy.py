@@ -1,4 +1,7 @@
-"""Decision policies: from the verdicts on an answer to an action with reasons."""
+"""Decision policies: from the verdicts on an answer to an action with reasons.
+
+A policy only decides: `pipeline.release` and `middleware.answer_check` hold text back.
+"""
 
 import json
 import re

@@ -1,7 +1,8 @@
 """From one claim and the indexed evidence to a verdict; pure logic around the support model.
 
 `gather_evidence` finds everything that can be known without the encoder, and the pairs that the
-encoder should read; `judge` makes the verdict of both.
+encoder should read; `judge` makes the verdict of both. The threshold is in `model/signals.json`,
+unless a calibration has another.
 """
 
 from collections.abc import Iterable, Sequence
