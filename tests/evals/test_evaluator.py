@@ -162,6 +162,19 @@ async def test_a_broken_installation_is_heard_of(error: Exception) -> None:
         await evaluator.arun(**columns)
 
 
+@pytest.mark.parametrize("metric", ["faithfulness", "context_precision", "citations"])
+async def test_a_package_that_a_verifier_lacks_is_heard_of(metric: str) -> None:
+    def lacking(_: object) -> None:
+        raise MissingDependencyError
+
+    evaluator = evals.make_metric(metric, verifier=RunnableLambda(lacking))
+    row = {"answer": "Rome is in Italy [1].", "contexts": ["Rome is in Italy."]}
+    with pytest.raises(MissingDependencyError):
+        await asyncio.to_thread(evaluator.invoke, row)
+    with pytest.raises(MissingDependencyError):
+        await evaluator.ainvoke(row)
+
+
 def test_columns_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(InputFormatError):
         Said(judge=judge({})).run(questions=["?"], predicted_answers=[])
