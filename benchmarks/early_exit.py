@@ -22,7 +22,7 @@ from stub import count_tokens
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT, fence, question_part
 from langchain_groundedness.types import EvidenceBatch
-from langchain_groundedness.verification.batched import NumberedEvidence
+from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
 BUDGETS = (2_000, 4_000, 8_000)
 SCHEMA_TOKENS = 107

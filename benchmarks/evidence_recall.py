@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from langchain_groundedness.verification.embedded.encoder import Pair, encoder
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
-from langchain_groundedness.verification.embedded.statement import Statement, read_statement
+from langchain_groundedness.verification.embedded.statement import ParsedClaim, read_statement
 from langchain_groundedness.verification.embedded.support_model import read_logits
 from langchain_groundedness.verification.embedded.windows import (
     Match,
@@ -36,7 +36,7 @@ _BEGINNING = 50
 
 class _Case(NamedTuple):
     row: dict[str, Any]
-    statement: Statement
+    statement: ParsedClaim
     match: Match
     index: EvidenceIndex
 

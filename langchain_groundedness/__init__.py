@@ -1,6 +1,6 @@
 """Tells, while a RAG chain runs, which claims of an answer the retrieved documents support.
 
-Put `GroundednessRunnable` behind a chain: `chain.pipe(GroundednessRunnable())`.
+Put `GroundednessRunnable` after a chain: `chain.pipe(GroundednessRunnable())`.
 """
 
 from typing import TYPE_CHECKING

@@ -154,7 +154,7 @@ class ModelTimeoutError(GroundednessError, TimeoutError):
 
     def __init__(self, seconds: float, *, still_running: int = 0) -> None:
         """Build the message; `still_running` timed-out calls kept this one from being made."""
-        msg = f"the model did not reply within {seconds:g} s (see model_timeout=)"
+        msg = f"the model did not reply within {seconds:g} s (see model_timeout= or timeout=)"
         if still_running:
             msg = (
                 f"the model was not called: {still_running} earlier model calls still run after "

@@ -8,7 +8,7 @@ from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import admitted
+from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.flow import JointBatch
 from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
 from langchain_groundedness._runtime.streams import Closing, StreamingTransform
@@ -21,7 +21,7 @@ from langchain_groundedness.claims.extractors import (
 )
 from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.modes import MODES, Finding
+from langchain_groundedness.decision.modes import MODES, ClaimProblem
 from langchain_groundedness.display.notebook import result_html
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import (
@@ -175,8 +175,9 @@ class GroundednessRunnable(
             corrector: Edits the answer; by default a `Corrector`, with the model if given.
             max_claims: Most claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
-                `correct` replaces the wrong part, `strip` removes it, `block` withholds the answer.
-                Corrections are verified; if one fails, the evidence sentence replaces the claim.
+                `correct` replaces the wrong part, `strip` removes it, `block` makes the decision
+                `block`, on which a guard withholds the rest. Corrections are verified; if one
+                fails, the evidence sentence replaces the claim.
             on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`. By
                 default, `correct` removes them and unchecked ones; all else keeps them.
             trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
@@ -226,7 +227,7 @@ class GroundednessRunnable(
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> GroundednessResult:
-        await admitted()
+        await wait_for_admission()
         return await super().ainvoke(input, config, **kwargs)
 
     def warm_up(self) -> None:
@@ -274,9 +275,9 @@ class GroundednessRunnable(
             )
         return self._check
 
-    def _by_mode(self, finding: Finding) -> OnUnverifiable:
+    def _by_mode(self, problem: ClaimProblem) -> OnUnverifiable:
         effects = MODES.get(self.on_contradicted)
-        return "strip" if effects and effects[finding] == "remove" else "keep"
+        return "strip" if effects and effects[problem] == "remove" else "keep"
 
     def _judge(self) -> SinglePassJudge | None:
         if isinstance(self.single_pass, SinglePassJudge):

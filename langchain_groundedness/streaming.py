@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable, patch
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import admitted
+from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness._runtime.streams import Closing, StreamingTransform
 from langchain_groundedness.audit import AuditLog, Review
@@ -93,7 +93,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
             release: `verified` releases a sentence only after its verdict. `immediate` releases
                 text at once, and `groundedness.retract` events name the characters to replace.
             on_unchecked: What to do with a sentence that could not be checked: `hold_back` removes
-                it, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
+                it for good, `mark` appends `unchecked_marker`, `release` keeps it unchanged.
             unchecked_marker: Appended to sentences that could not be checked.
             contradicted_marker: With `on_contradicted="annotate"`, the default, appended to
                 sentences that the documents contradict; `""` for none.
@@ -143,7 +143,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         Returns:
             As `invoke`.
         """
-        await admitted()
+        await wait_for_admission()
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     @property

@@ -170,7 +170,7 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ),
         ((*USUAL, "--price", "nan,1"), "--price takes a finite number"),
         ((*USUAL[:3], "-o", "run.html"), "the file will hold JSON lines; name it run.jsonl"),
-        ((*USUAL, "--price", "1"), "--price takes two numbers"),
+        ((*USUAL, "--price", "1"), "--price takes two prices"),
         ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
         ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),
         ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),

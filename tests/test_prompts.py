@@ -17,7 +17,7 @@ from langchain_groundedness.llm.prompts import (
     VERIFICATION_PROMPT,
     check_prompt,
     fence,
-    fold_space,
+    on_one_line,
     question_part,
     with_tag,
 )
@@ -144,7 +144,7 @@ def test_lone_surrogates_can_be_fenced() -> None:
 
 
 def test_white_space_folds_to_one_line() -> None:
-    assert fold_space(" a\n\n[9] b\u2028c ") == "a [9] b c"
+    assert on_one_line(" a\n\n[9] b\u2028c ") == "a [9] b c"
 
 
 def test_a_prompt_without_a_required_variable_is_refused() -> None:

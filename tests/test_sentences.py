@@ -54,7 +54,7 @@ def test_a_stream_of_single_characters_gives_the_same_sentences(text: str) -> No
     assert stream(text, list(range(len(text)))) == stream(text, [])
 
 
-def stream(text: str, cuts: list[int]) -> list[statements.Sentence]:
+def stream(text: str, cuts: list[int]) -> list[statements.AnswerSentence]:
     reader = statements.StatementReader(only_checkable=False)
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     found = [each for start, end in pairwise(edges) for each in reader.feed(text[start:end])]

@@ -26,7 +26,7 @@ from rule_claims import made_claims, reworded
 from true_edits import lower_first
 
 from langchain_groundedness.text.sentences import split_sentences
-from langchain_groundedness.verification.embedded.structure import write_out
+from langchain_groundedness.verification.embedded.expanded_documents import expand_document
 
 Row = dict[str, Any]
 
@@ -234,7 +234,9 @@ def _frames(data: Path, most: int) -> Iterator[Row]:
             sentences = [say(f, chosen)[0] for f in chosen.sample(_known(held=held), k=_AROUND)]
         around = sentences[2 : 2 + chosen.choice([0, 0, 1, 2])]
         for framed in framed_pairs(*sentences[:2], around, chosen, held=held):
-            row = _row(write_out(framed.evidence)[0], framed.claim, framed.label, group=str(number))
+            row = _row(
+                expand_document(framed.evidence)[0], framed.claim, framed.label, group=str(number)
+            )
             yield row | {"part": framed.kind} | ({"held": True} if held else {})
 
 
@@ -257,7 +259,7 @@ def _facts(data: Path, most: int) -> Iterator[Row]:
             text = "\n".join(f"- {each}" for each in sentences)
             text = f"# {chosen.choice(_TITLES)}\n## {chosen.choice(_HEADINGS)}\n{text}"
         for claim, label in said:
-            read, answer = write_out(text)[0].replace("\n", " "), _answered(claim, chosen)
+            read, answer = expand_document(text)[0].replace("\n", " "), _answered(claim, chosen)
             row = _row(read, answer, label, group=str(number))
             yield row | ({"held": True} if held else {})
 
@@ -297,7 +299,10 @@ def _records(most: int) -> Iterator[Row]:
                 evidence = Evidence([known])
             read = evidence.read(one.claim, words=_LENGTHS[-1])
             row = _row(
-                read or write_out(known)[0], one.claim, one.label, group=f"{number} {one.group}"
+                read or expand_document(known)[0],
+                one.claim,
+                one.label,
+                group=f"{number} {one.group}",
             )
             yield row | ({"held": True} if held else {})
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.judgement import (
-    decides,
     find_difference,
+    overrides_model,
     own_words_found,
 )
 from langchain_groundedness.verification.embedded.statement import read_statement
@@ -69,7 +69,7 @@ def measure(examples: list[Example]) -> Measured:
             continue
         rows.append(signals(statement, match, index))
         finding = find_difference(statement, match, index)
-        decisive = finding is not None and decides(finding, statement, match)
+        decisive = finding is not None and overrides_model(finding, statement, match)
         kinds.append(finding.difference.kind if finding and decisive else "")
     seconds = time.process_time() - begun
     names = tuple(next(row for row in rows if row))

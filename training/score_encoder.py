@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 from langchain_groundedness.verification.embedded.encoder import Encoder, Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.statement import read_statement
-from langchain_groundedness.verification.embedded.support_model import support_odds
-from langchain_groundedness.verification.embedded.windows import WORDS, match_statement, read_for
+from langchain_groundedness.verification.embedded.support_model import support_log_odds
+from langchain_groundedness.verification.embedded.windows import (
+    WORDS,
+    encoder_input,
+    match_statement,
+)
 
 __all__ = ["pairs_of", "score"]
 
@@ -33,7 +37,7 @@ def pairs_of(examples: list[Example], *, words: int = WORDS) -> list[list[Pair]]
         statement = read_statement(example.claim, example.question)
         match = match_statement(statement, index) if statement.items else None
         pairs.append(
-            [] if match is None else list(read_for(statement, match, index, words=words).pairs)
+            [] if match is None else list(encoder_input(statement, match, index, words=words).pairs)
         )
     return pairs
 
@@ -58,5 +62,5 @@ def score(examples: list[Example], model: Encoder, *, words: int = WORDS) -> NDA
         mine = rows[first : first + len(each)]
         first += len(each)
         if each:
-            logits[place] = mine[support_odds(mine).argmin()]
+            logits[place] = mine[support_log_odds(mine).argmin()]
     return logits

@@ -29,8 +29,8 @@ from train_signals import Calibrated, calibrated, calibration_error, load_sets
 from langchain_groundedness.verification.embedded.encoder import Encoder, Pair, encoder
 from langchain_groundedness.verification.embedded.support_model import (
     SupportModel,
-    opposition_odds,
-    support_odds,
+    opposition_log_odds,
+    support_log_odds,
 )
 
 __all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
@@ -65,12 +65,12 @@ class HeldOut(NamedTuple):
     @property
     def encoder(self) -> Floats:
         """Its log odds of support."""
-        return support_odds(self.logits)
+        return support_log_odds(self.logits)
 
     @property
     def features(self) -> Floats:
         """What the combination weighs."""
-        return np.column_stack([self.signals, self.encoder, opposition_odds(self.logits)])
+        return np.column_stack([self.signals, self.encoder, opposition_log_odds(self.logits)])
 
     @property
     def read(self) -> NDArray[np.bool_]:
@@ -256,7 +256,7 @@ def _opposition(folder: Path, model: Encoder) -> tuple[float, float]:
     odds, opposed, counts = [], [], []
     for name in _NLI:
         rows = [r for r in read_pairs(folder, name) if r.get("held") and r["label"] in _OTHER]
-        found = opposition_odds(model.logits([Pair(r["evidence"], r["claim"]) for r in rows]))
+        found = opposition_log_odds(model.logits([Pair(r["evidence"], r["claim"]) for r in rows]))
         labels = np.array([row["label"] == _OTHER[0] for row in rows])
         odds.append(found)
         opposed.append(labels)

@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.exceptions import GroundednessError
 
-__all__ = ["admitted", "computed", "size_of"]
+__all__ = ["run_in_worker", "size_of", "wait_for_admission"]
 
 _P = ParamSpec("_P")
 
@@ -33,7 +33,7 @@ def size_of(documents: Iterable[Document]) -> int:
     return sum(len(document.page_content) for document in documents)
 
 
-async def computed(
+async def run_in_worker(
     size: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
     """Run a function in a worker thread, and await its result."""
@@ -74,7 +74,7 @@ _MAX_SECONDS_BETWEEN = 0.02
 """Most seconds between two admissions, in case other tasks keep the loop busy."""
 
 
-async def admitted() -> None:
+async def wait_for_admission() -> None:
     """Wait until a check may start on this event loop; a single check does not wait."""
     loop = asyncio.get_running_loop()
     if loop not in _ADMISSIONS:

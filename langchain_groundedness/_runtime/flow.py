@@ -1,6 +1,6 @@
 """Flows: generators that yield model calls, and drivers that make the calls.
 
-This method, each piece of logic serves both `invoke` and `ainvoke`.
+This way, each piece of logic serves both `invoke` and `ainvoke`.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness._runtime.executors import run_in_worker
 from langchain_groundedness._runtime.timeouts import acall_with_timeout, call_with_timeout
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "ModelCall",
     "adrive",
     "drive",
-    "exceptions_at_most",
-    "quiet",
+    "reraise_interrupts",
+    "without_token_stream",
 ]
 
 ResultT = TypeVar("ResultT")
@@ -72,7 +72,7 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
     reply, error = None, None
     while True:
         resume = partial(_resume, flow, reply, error)
-        step = await computed(size, resume) if size > _OFF_LOOP_SIZE else resume()
+        step = await run_in_worker(size, resume) if size > _OFF_LOOP_SIZE else resume()
         if isinstance(step, _End):
             return step.result  # type: ignore[no-any-return]  # untyped
         reply = error = None
@@ -99,7 +99,7 @@ def _resume(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall |
         return _End(end.value)
 
 
-def quiet(config: RunnableConfig) -> RunnableConfig:
+def without_token_stream(config: RunnableConfig) -> RunnableConfig:
     """Tag a config so that its model calls stay out of users' token streams."""
     return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
 
@@ -107,7 +107,7 @@ def quiet(config: RunnableConfig) -> RunnableConfig:
 _Output = TypeVar("_Output")
 
 
-def exceptions_at_most(outputs: list[_Output]) -> list[_Output]:
+def reraise_interrupts(outputs: list[_Output]) -> list[_Output]:
     """Raise a cancellation or interrupt that LangChain returned as an outcome."""
     for output in outputs:
         if isinstance(output, BaseException) and not isinstance(output, Exception):
@@ -146,7 +146,7 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
         config: RunnableConfig | list[RunnableConfig] | None = None,
         **kwargs: Any,
     ) -> list[ResultT]:
-        return exceptions_at_most(self._batch_with_config(self._run, inputs, config, **kwargs))
+        return reraise_interrupts(self._batch_with_config(self._run, inputs, config, **kwargs))
 
     @override
     async def abatch(
@@ -156,7 +156,7 @@ class JointBatch(Runnable[InputT, ResultT], ABC):
         **kwargs: Any,
     ) -> list[ResultT]:
         outputs = await self._abatch_with_config(self._arun, inputs, config, **kwargs)
-        return exceptions_at_most(outputs)
+        return reraise_interrupts(outputs)
 
 
 class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
@@ -198,4 +198,4 @@ class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
         return await self._acall_with_config(cast("Any", run), input, config, **kwargs)
 
     def _calling(self, config: RunnableConfig) -> RunnableConfig:
-        return quiet(config) if self._is_quiet else config
+        return without_token_stream(config) if self._is_quiet else config

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import admitted
+from langchain_groundedness._runtime.executors import wait_for_admission
 
 __all__ = ["Closing", "StreamingTransform"]
 
@@ -156,7 +156,7 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
         Yields:
             As `transform`.
         """
-        await admitted()
+        await wait_for_admission()
         source = _AsyncInput(input)
 
         async def run_and_stop(*given: Any, **kwargs: Any) -> AsyncIterator[ChunkT]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Checking", "StreamedStep", "caught", "checking", "count", "step", "streamed_step"]
+__all__ = ["Checking", "StreamedStep", "checking", "count", "record_error", "step", "streamed_step"]
 
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
@@ -88,7 +88,7 @@ def step(name: str) -> Iterator[None]:
         yield
 
 
-def caught(error: _ErrorT) -> _ErrorT:
+def record_error(error: _ErrorT) -> _ErrorT:
     """Record a handled error on the span of the current step, and return the error."""
     _failed(_step_span.get(), error)
     return error

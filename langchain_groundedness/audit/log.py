@@ -342,9 +342,9 @@ class AuditLog(ABC):
     def _not_durable(self, *, taken: bool = True) -> AuditError:
         number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
-        lost = "" if taken else "; this record is not among them and was not taken"
+        lost = "" if taken else "; this record is not among them and was not accepted"
         waiting = f"{format_count(number, 'record')} {is_or_are(number)} not durable"
-        msg = f"{down}{waiting}, kept in memory and tried again{lost}"
+        msg = f"{down}{waiting}, kept in memory and retried{lost}"
         return AuditError(msg, records=number, taken=taken)
 
     def _prepare(self, record: AuditRecord) -> AuditEntry:

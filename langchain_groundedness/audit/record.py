@@ -42,7 +42,8 @@ Content = Literal["full", "hash", "none"]
 """What is stored of texts: everything, a digest and the length, or nothing."""
 
 ReviewStatus = Literal["none", "waiting", "decided"]
-"""Whether a review is needed: no; yes, but not decided yet; decided."""
+"""Whether a review is needed: no; yes, but not decided yet; decided. Queries call a decision
+that can still be undone `held`."""
 
 ReviewAction = Literal["approve", "edit", "reject"]
 """What a reviewer does with an answer: release it, replace its text, or withhold it."""

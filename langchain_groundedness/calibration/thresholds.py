@@ -36,7 +36,7 @@ from langchain_groundedness.calibration.values import (
     main_verifier,
 )
 from langchain_groundedness.decision import DecisionRule
-from langchain_groundedness.decision.policy_files import made_from_file, write_text
+from langchain_groundedness.decision.policy_files import load_from_file, write_text
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.svg import Plot, document
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
@@ -121,7 +121,7 @@ class Calibration(CheckedOptions):
             ConfigurationError: There is no such file, or no calibration in it; the message names
                 the file, and where in it what is wrong.
         """
-        return made_from_file(cls._of_this_version, Path(path), form="json")
+        return load_from_file(cls._of_this_version, Path(path), form="json")
 
     def save(self, path: str | Path) -> None:
         """Write the calibration into a file that `load` reads.

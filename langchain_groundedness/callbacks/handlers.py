@@ -58,7 +58,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.inputs.formats import CheckInput, InputReader
 from langchain_groundedness.pipeline.check import sentences_of
 from langchain_groundedness.pipeline.recording import (
-    Pending,
+    PendingRecord,
     Recorder,
     log_of,
     suggested,
@@ -285,7 +285,7 @@ class Handler:
 
     def _begin_check(self, ended: EndedRun) -> "_RunCheck":
         root = ended.root
-        pending = Pending(
+        pending = PendingRecord(
             self._recorder,
             run_id=root.run_id,
             parent_run_id=root.above,
@@ -411,7 +411,7 @@ class _RunCheck:
 
     ended: EndedRun
     root: Root
-    pending: Pending
+    pending: PendingRecord
     source: CheckInput = field(default_factory=partial(CheckInput, answer=""))
     total: GroundednessResult | None = None
 

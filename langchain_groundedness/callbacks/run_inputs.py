@@ -185,7 +185,7 @@ class RunInputs:
                 each.call_id = message.tool_call_id
         else:
             known = [document for each in inside for document in each.documents]
-            found.documents = _traced(documents, known)
+            found.documents = _as_known(documents, known)
             self.drop(path[-1])
         self._found.append(found)
 
@@ -214,7 +214,7 @@ class RunInputs:
         if context_extractor is None or not documents:
             writer = self._writers.get(read.answer.strip(), self._last)
             if documents and source == "returned":
-                documents = _traced(documents, self._known(writer))
+                documents = _as_known(documents, self._known(writer))
             else:
                 documents, source = self._evidence(writer, _messages_of(output), output)
         whole = CheckInput(
@@ -241,9 +241,9 @@ class RunInputs:
             read_by = writer.messages if writer else ()
             called = {m.tool_call_id for m in read_by if isinstance(m, ToolMessage)}
             read = [d for each in found if each.call_id in called for d in each.documents]
-            return _distinct((*_traced(prompt, self._known(writer)), *read)), "prompt"
+            return _distinct((*_as_known(prompt, self._known(writer)), *read)), "prompt"
         loose = [d for each in found if each.tool is None for d in each.documents]
-        seen, _ = _standing_in(writer.text if writer else "", loose)
+        seen, _ = _found_in(writer.text if writer else "", loose)
         unseen = {id(d) for d in loose} - {id(d) for d in seen} if seen else set()
         documents = [d for each in found for d in each.documents if id(d) not in unseen]
         earlier = self._unseen(messages, output)
@@ -366,11 +366,11 @@ def _is_plain(document: Document) -> bool:
     return document.id is None and document.metadata.keys() <= {"tool", "tool_call_id"}
 
 
-def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
+def _as_known(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
     """Replace texts by the documents that they contain, and the rest of the texts."""
     traced: list[Document] = []
     for document in given:
-        seen, rest = _standing_in(document.page_content, known) if _is_plain(document) else ((), "")
+        seen, rest = _found_in(document.page_content, known) if _is_plain(document) else ((), "")
         if not seen:
             traced.append(document)
             continue
@@ -380,7 +380,7 @@ def _traced(given: Iterable[Document], known: Sequence[Document]) -> tuple[Docum
     return _distinct(traced)
 
 
-def _standing_in(text: str, documents: Sequence[Document]) -> tuple[Sequence[Document], str]:
+def _found_in(text: str, documents: Sequence[Document]) -> tuple[Sequence[Document], str]:
     """Return the documents that a text contains, whole or cut short, and the rest of the text."""
     whole = rest = " ".join(text.split())
     bodies = {place: " ".join(d.page_content.split()) for place, d in enumerate(documents)}

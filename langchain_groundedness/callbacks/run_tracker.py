@@ -1,6 +1,7 @@
 """Tracks the runs of any number of chains, and returns the follow-up work of each callback.
 
 Its own module because it holds what all runs share, with its locks, and checks nothing itself.
+Which of the runs that may write the answer did so, `handlers` decides.
 Handlers are shared by all threads and event loops, so state is keyed by run id and protected by
 locks: one for all runs, held briefly, and one for the inputs of each root. The locks are re-entrant
 because garbage collection of an abandoned stream can end its run in any thread at any point.
@@ -86,14 +87,14 @@ class Run:
         return self.run_id == self.root.run_id
 
     @property
-    def is_apart(self) -> bool:
+    def is_helper_run(self) -> bool:
         """Whether it is inside a retriever, a tool or a check, and so does not write the answer."""
         return self.checks or self.retriever is not None or self.tool is not None
 
     @property
     def may_answer(self) -> bool:
         """Whether it is a model that may write the answer."""
-        return self.kind == "model" and not self.is_apart
+        return self.kind == "model" and not self.is_helper_run
 
 
 @dataclass(frozen=True)
@@ -329,7 +330,7 @@ def _read_start(run: Run, inputs: object, *, is_prompt: bool) -> None:
         known.begin_model(run.path, inputs)
     elif run.kind == "model" and run.retriever is None and not run.checks:
         known.begin_generating(run.path)
-    elif run.kind == "chain" and not run.is_apart:
+    elif run.kind == "chain" and not run.is_helper_run:
         known.begin(run.path, inputs, is_prompt=is_prompt)
 
 
@@ -339,7 +340,7 @@ def _read_output(run: Run, output: Any, inputs: object, name: str | None) -> Non
         known.take_retrieved(list(output or ()), run.path, run.tool)
     elif run.kind == "tool" and run.retriever is None and run.tool is not None:
         known.take_tool_output(output, run.path, run.tool, name)
-    elif not run.is_apart:
+    elif not run.is_helper_run:
         known.end(run.path, output, inputs)
 
 

@@ -9,11 +9,11 @@ from langchain_groundedness.claims.checkworthiness import is_checkworthy
 from langchain_groundedness.text.words import content_words, fold
 
 __all__ = [
-    "declines",
     "is_checkable",
     "is_statement_as_heading",
     "may_be_skipped",
-    "refuses",
+    "only_addresses_reader",
+    "says_no_answer",
     "without_interjection",
 ]
 
@@ -86,7 +86,7 @@ def without_interjection(text: str) -> str:
         match = _OPENING.match(text)
         if match is None or _NEGATED.search(match[1]) or is_checkworthy(f"{match[1]}."):
             break
-        if declines(text):
+        if only_addresses_reader(text):
             break
         text = text[match.end() :]
         text = text[0].upper() + text[1:]
@@ -101,7 +101,7 @@ def is_checkable(text: str) -> bool:
         return _says_a_number(text) and is_checkworthy(text)
     if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
         return _is_statement_with_question_mark(text)
-    return not declines(text)
+    return not only_addresses_reader(text)
 
 
 def is_statement_as_heading(text: str) -> bool:
@@ -111,7 +111,7 @@ def is_statement_as_heading(text: str) -> bool:
     return len(text.split()) >= _FEWEST_WORDS and bool(_VERB.search(text)) and not _ASKS.match(text)
 
 
-def declines(text: str) -> bool:
+def only_addresses_reader(text: str) -> bool:
     """Return whether a sentence only speaks to the reader.
 
     It is small talk, an offer, a question, a request, a refusal, or says who speaks.
@@ -121,9 +121,9 @@ def declines(text: str) -> bool:
     return not is_checkworthy(text)
 
 
-def refuses(text: str) -> bool:
+def says_no_answer(text: str) -> bool:
     """Return whether a sentence says that there is no answer, and nothing else."""
-    return len(text) <= _LONGEST and bool(_UNKNOWN.search(text)) and declines(text)
+    return len(text) <= _LONGEST and bool(_UNKNOWN.search(text)) and only_addresses_reader(text)
 
 
 def _says_a_number(text: str) -> bool:

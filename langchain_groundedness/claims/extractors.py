@@ -23,7 +23,7 @@ from langchain_groundedness.llm.prompts import (
     ClaimLines,
     check_prompt,
     fence,
-    fold_space,
+    on_one_line,
     question_part,
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
@@ -185,7 +185,7 @@ def _sentences(answer: str) -> list[Claim]:
 
 def _values(sentences: Sequence[Claim], question: str | None) -> dict[str, Any]:
     """Build the variables of the prompt."""
-    texts = (fold_space(claim.text) for claim in sentences)
+    texts = (on_one_line(claim.text) for claim in sentences)
     numbered = "\n".join(f"{number}: {text}" for number, text in enumerate(texts, 1))
     return {"answer": fence("answer", numbered), "question": question_part(question)}
 

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from langchain_groundedness.claims.checkable import (
     is_checkable,
     is_statement_as_heading,
-    refuses,
+    says_no_answer,
     without_interjection,
 )
-from langchain_groundedness.text.markdown import Block, BlockKind, BlockScanner
+from langchain_groundedness.text.markdown import Block, BlockKind, BlockScanner, table_cells
 from langchain_groundedness.text.quotes import locate_quote
 from langchain_groundedness.text.sentences import BlockScan, split_block
 from langchain_groundedness.types import Claim
 
-__all__ = ["Sentence", "StatementReader", "sentence_claims"]
+__all__ = ["AnswerSentence", "StatementReader", "sentence_claims"]
 
 
 class Statement(NamedTuple):
@@ -27,7 +27,7 @@ class Statement(NamedTuple):
     end: int
 
 
-class Sentence(NamedTuple):
+class AnswerSentence(NamedTuple):
     """A sentence, list item or table row: characters `start` to `end` of the answer."""
 
     start: int
@@ -86,11 +86,11 @@ class StatementReader:
             ends.append(self._headings[0].start)
         return min(ends)
 
-    def feed(self, text: str) -> list[Sentence]:
+    def feed(self, text: str) -> list[AnswerSentence]:
         """Read more text; return the sentences that are final."""
         return self._checkable(self._read(text, final=False))
 
-    def close(self) -> list[Sentence]:
+    def close(self) -> list[AnswerSentence]:
         """End the answer; return the remaining sentences."""
         found = self._checkable(self._read("", final=True))
         if not self._answers:
@@ -99,10 +99,10 @@ class StatementReader:
             return list(map(self._sentence, of_headings))
         return found
 
-    def _checkable(self, statements: Iterable[Statement]) -> list[Sentence]:
+    def _checkable(self, statements: Iterable[Statement]) -> list[AnswerSentence]:
         found = []
         for statement in statements:
-            self._answers = self._answers or refuses(statement.text)
+            self._answers = self._answers or says_no_answer(statement.text)
             kept = statement
             if self._only_checkable:
                 kept = statement._replace(text=without_interjection(statement.text))
@@ -112,9 +112,9 @@ class StatementReader:
             found.append(self._sentence(kept))
         return found
 
-    def _sentence(self, whole: Statement) -> Sentence:
+    def _sentence(self, whole: Statement) -> AnswerSentence:
         statements = tuple(_parts(self.text, whole)) if self._split else (whole,)
-        return Sentence(whole.start, whole.end, statements)
+        return AnswerSentence(whole.start, whole.end, statements)
 
     def _read(self, text: str, *, final: bool) -> Iterator[Statement]:
         for block in self._scanner.feed(text, final=final):
@@ -222,9 +222,8 @@ def _of_row(answer: str, block: Block, header: Sequence[str]) -> Iterator[Statem
 
 
 def _cells(answer: str, block: Block) -> list[str]:
-    row = answer[block.body : block.end].strip().rpartition("\n")[2].strip().removeprefix("|")
-    row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
-    return [plain_text(cell).replace("\\|", "|") for cell in _PIPE.split(row)]
+    row = answer[block.body : block.end].strip().rpartition("\n")[2]
+    return list(map(plain_text, table_cells(row)))
 
 
 def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
@@ -252,8 +251,6 @@ _EXACT = 101  # disables alignment
 _EMPTY_HEADERS = frozenset(
     {"", "answer", "description", "detail", "details", "info", "information", "value", "values"}
 )
-
-_PIPE = re.compile(r"(?<!\\)\|")
 
 _FILE = r"[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?)"
 

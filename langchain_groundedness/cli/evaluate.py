@@ -209,7 +209,7 @@ def _price(given: str) -> "Price":
 
     prices = [number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
-        refuse("--price takes two numbers, of a million tokens in and out, as in 0.15,0.60")
+        refuse("--price takes two prices per million tokens, input and output, as in 0.15,0.60")
     return Price(*prices)
 
 

@@ -1,4 +1,4 @@
-"""Correction: edits only the parts of an answer whose claims failed."""
+"""Correction: edits for the failed claims of an answer; `pipeline.check` applies those it keeps."""
 
 import logging
 import re
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.correction.edits import (
     MARKER,
@@ -30,7 +30,7 @@ from langchain_groundedness.llm.prompts import (
     CorrectionLines,
     check_prompt,
     fence,
-    fold_space,
+    on_one_line,
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
@@ -132,7 +132,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             stripped = _strip(task, verdict, span, spans)
             alone = stripped is not None and _other_half(task, span, spans) is None
             if self.fallback == "quote" and quotes and alone:
-                whole = Replacement(0, span[1] - span[0], fold_space(quotes[0]))
+                whole = Replacement(0, span[1] - span[0], on_one_line(quotes[0]))
                 edits.append(self._edit(task.answer, verdict, span, whole))
             elif stripped:
                 edits.append(stripped)
@@ -181,7 +181,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     ) -> Flow[dict[str, str]]:
         """Rewrite the statements without a differing part with the model."""
         quotes = dict.fromkeys(c.quote for verdict, _ in unlocated for c in verdict.citations)
-        statements = [fold_space(task.answer[slice(*span)]) for _, span in unlocated]
+        statements = [on_one_line(task.answer[slice(*span)]) for _, span in unlocated]
         numbered = "\n".join(f"{n}: {text}" for n, text in enumerate(statements, 1))
         ask = StructuredModel[CorrectionLines](
             model=self.model,
@@ -192,13 +192,14 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             timeout=self.timeout,
         )
         values = {
-            "evidence": fence("evidence", "\n".join(map(fold_space, quotes))),
+            "evidence": fence("evidence", "\n".join(map(on_one_line, quotes))),
             "statements": fence("statements", numbered),
         }
         try:
             reply = yield ModelCall(ask, values)
         except Exception as exc:  # noqa: BLE001  (any failure falls back to the extractive correction)
-            _LOGGER.warning("correction fell back to the evidence: %s", type(caught(exc)).__name__)
+            name = type(record_error(exc)).__name__
+            _LOGGER.warning("correction fell back to the evidence: %s", name)
             return {}
         by_number = dict(filter(None, map(numbered_line, reply.lines)))
         return {

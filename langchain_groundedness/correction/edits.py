@@ -16,14 +16,14 @@ __all__ = [
     "apply_edits",
     "check_edits",
     "differing_part",
+    "earliest_removal_start",
     "edited_claim",
-    "head_start",
     "is_covered",
     "make_edit",
+    "needed_to_remove",
     "removal",
     "rewordings",
     "says_more",
-    "tail_end",
     "verdicts_after",
     "without_overlaps",
 ]
@@ -33,7 +33,7 @@ MARKER = f"[CORRECTED: {PLACE}]"
 """Default template for a correction."""
 
 _TOKEN = re.compile(r"[^\s.,;:!?\"'()\[\]]+(?:[.,:'][^\s.,;:!?\"'()\[\]]+)*")
-_LINE_FURNITURE = re.compile(
+_LINE_PREFIX = re.compile(
     r"[ \t]*(?:>[ \t]?)*[ \t]*(?:(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]*)?(?P<opening>[*_`]*)"
 )
 _CLOSING = ".,;:!?)]}"
@@ -96,7 +96,7 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     newline = text.find("\n", end)
     line_end = len(text) if newline < 0 else newline
     before, after = text[line_start:start], text[end:line_end]
-    furniture = _LINE_FURNITURE.fullmatch(before)
+    furniture = _LINE_PREFIX.fullmatch(before)
     if furniture and after.strip() in ("", furniture["opening"][::-1]):
         return (line_start, newline + 1) if newline >= 0 else (max(line_start - 1, 0), line_end)
     if after[:1] in _CLOSING and after:
@@ -106,7 +106,7 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     return line_start + len(before.rstrip(" \t")), end
 
 
-def tail_end(text: str, end: int) -> int | None:
+def needed_to_remove(text: str, end: int) -> int | None:
     """Return how much text must be known to remove a span; `None` if more is needed."""
     newline = text.find("\n", end)
     if newline >= 0:
@@ -114,11 +114,11 @@ def tail_end(text: str, end: int) -> int | None:
     return len(text) if text[end:].strip(" \t*_`").strip() else None
 
 
-def head_start(text: str, start: int) -> int:
+def earliest_removal_start(text: str, start: int) -> int:
     """Return the earliest start of a removal of spans from `start` on."""
     line_start = text.rfind("\n", 0, start) + 1
     before = text[line_start:start]
-    if _LINE_FURNITURE.fullmatch(before):
+    if _LINE_PREFIX.fullmatch(before):
         return max(line_start - 1, 0)
     return line_start + len(before.rstrip(" \t"))
 

@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias, get_args
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS
 from langchain_groundedness.types import ClaimVerdict
 
-__all__ = ["MODES", "Effect", "Finding", "effect_on"]
+__all__ = ["MODES", "ClaimProblem", "Effect", "effect_on"]
 
-Finding: TypeAlias = Literal["contradicted", "unverifiable", "unchecked", "no evidence"]
+ClaimProblem: TypeAlias = Literal["contradicted", "unverifiable", "unchecked", "no evidence"]
 """Why a claim is not supported. `no evidence`: unchecked, because there were no documents."""
 
 Effect: TypeAlias = Literal[
@@ -17,14 +17,14 @@ Effect: TypeAlias = Literal[
 ]  # fmt: skip
 """What happens to the claim (`keep`, `correct`, `remove`), or to the whole answer."""
 
-_FINDINGS: tuple[Finding, ...] = get_args(Finding)
+_PROBLEMS: tuple[ClaimProblem, ...] = get_args(ClaimProblem)
 
 
-def _always(effect: Effect) -> dict[Finding, Effect]:
-    return dict.fromkeys(_FINDINGS, effect)
+def _always(effect: Effect) -> dict[ClaimProblem, Effect]:
+    return dict.fromkeys(_PROBLEMS, effect)
 
 
-MODES: Mapping[str, Mapping[Finding, Effect]] = {
+MODES: Mapping[str, Mapping[ClaimProblem, Effect]] = {
     "annotate": _always("keep"),
     "correct": {**_always("remove"), "contradicted": "correct"},
     "retry": {**_always("ask the model"), "unchecked": "after_retries"},
@@ -32,7 +32,7 @@ MODES: Mapping[str, Mapping[Finding, Effect]] = {
     "review": _always("ask a person"),
     "policy": _always("as the policy decides"),
 }
-"""By mode and finding. A claim without a supported correction is replaced by the evidence, or
+"""By mode and problem. A claim without a supported correction is replaced by the evidence, or
 removed."""
 
 
@@ -41,5 +41,5 @@ def effect_on(verdict: ClaimVerdict, mode: str) -> Effect | None:
     if verdict.verdict == "supported":
         return None
     lacking = (verdict.reason or "").startswith(NO_DOCUMENTS)
-    finding: Finding = "no evidence" if lacking else verdict.verdict
-    return MODES[mode][finding]
+    problem: ClaimProblem = "no evidence" if lacking else verdict.verdict
+    return MODES[mode][problem]

@@ -1,4 +1,7 @@
-"""Decision policies: from the verdicts on an answer to an action with reasons."""
+"""Decision policies: from the verdicts on an answer to an action with reasons.
+
+A policy only decides: `pipeline.release` and `middleware.answer_check` hold text back.
+"""
 
 import json
 import re
@@ -13,7 +16,7 @@ from langchain_core.load.serializable import Serializable
 from pydantic import BeforeValidator, ConfigDict
 
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness.claims.checkable import declines, without_interjection
+from langchain_groundedness.claims.checkable import only_addresses_reader, without_interjection
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.decision.conditions import (
     Conditions,
@@ -26,8 +29,8 @@ from langchain_groundedness.decision.conditions import (
     holds_for_score,
 )
 from langchain_groundedness.decision.policy_files import (
-    made_from_file,
-    made_from_text,
+    load_from_file,
+    load_from_text,
     policy_format,
     write_text,
 )
@@ -193,7 +196,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
                 file, the path in it (such as `rules[2].when.trust_score`), what came and what is
                 accepted.
         """
-        return made_from_file(cls, Path(path), form=policy_format(Path(path)))
+        return load_from_file(cls, Path(path), form=policy_format(Path(path)))
 
     @classmethod
     def from_yaml(cls, text: str) -> Self:
@@ -219,7 +222,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             >>> policy.rules[0].when.query_class
             ('sensitive', None)
         """
-        return made_from_text(cls, text, form="yaml", name="policy")
+        return load_from_text(cls, text, form="yaml", name="policy")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -234,7 +237,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         Raises:
             ConfigurationError: It is not a policy; the message names what is wrong by its path.
         """
-        return made_from_text(cls, text, form="json", name="policy")
+        return load_from_text(cls, text, form="json", name="policy")
 
     def to_yaml(self) -> str:
         """Write the policy as YAML that `from_yaml` reads."""
@@ -466,7 +469,7 @@ def _says_nothing(answer: str) -> bool:
     """Tell whether an answer has only refusals, questions and courtesy."""
     sentences = sentence_claims(answer, only_checkable=False)
     texts = [without_interjection(sentence.text) for sentence in sentences]
-    if not all(map(declines, texts)):
+    if not all(map(only_addresses_reader, texts)):
         return False
     ends = [0, *(sentence.end or 0 for sentence in sentences)]
     starts = [*(sentence.start or 0 for sentence in sentences), len(answer)]

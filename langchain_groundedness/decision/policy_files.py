@@ -12,7 +12,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, refusing
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
-__all__ = ["made_from_file", "made_from_text", "policy_format", "write_text"]
+__all__ = ["load_from_file", "load_from_text", "policy_format", "write_text"]
 
 Format: TypeAlias = Literal["yaml", "json"]
 
@@ -41,7 +41,7 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
 
 
-def made_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> _MadeT:
+def load_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> _MadeT:
     """Make something of the mapping that a file holds."""
     with refusing(path):
         content = read_up_to(path, LARGEST_SETTINGS)
@@ -50,10 +50,10 @@ def made_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> 
     except UnicodeDecodeError as exc:
         msg = f"{path}: not UTF-8 text (byte {exc.start}); convert it first"
         raise ConfigurationError(msg) from None
-    return made_from_text(make, text, form=form, name=str(path))
+    return load_from_text(make, text, form=form, name=str(path))
 
 
-def made_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:
+def load_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:
     """Make something of the mapping that a text holds."""
     data = _parsed(text, form, name)
     faults = [OptionFault(path, _NO_VALUE) for path in _empty(data, ())]

@@ -5,9 +5,9 @@ Faithfulness, context recall and precision, factual and answer correctness.
 
 from abc import ABC
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.documents import Document
@@ -26,6 +26,7 @@ from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
+from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.inputs.formats import CheckInput, has_text
 from langchain_groundedness.llm.chat_models import ChatModel
 from langchain_groundedness.llm.usage import UsageCounter
@@ -181,6 +182,10 @@ class _Batch(Runnable[list[CheckState], list[CheckState]]):
     step: Runnable[CheckState, CheckState]
     counters: Sequence[UsageCounter]
 
+    def __post_init__(self) -> None:
+        step: Any = self.step
+        step.on_error = partial(_unless_permanent, step.on_error)
+
     @override
     def invoke(
         self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
@@ -195,6 +200,15 @@ class _Batch(Runnable[list[CheckState], list[CheckState]]):
 
     def _configs(self, config: RunnableConfig | None) -> list[RunnableConfig]:
         return [merge_configs(config, {"callbacks": [counter]}) for counter in self.counters]
+
+
+def _unless_permanent(
+    on_error: Callable[..., CheckState], state: CheckState, error: Exception
+) -> CheckState:
+    """Raise an error that fails every row; others leave claims unchecked."""
+    if isinstance(error, ConfigurationError | MissingDependencyError):
+        raise error
+    return on_error(state, error)
 
 
 def supported_share(result: GroundednessResult | None) -> float | None:

@@ -27,12 +27,12 @@ from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import EvidencePacker
 from langchain_groundedness.inputs.formats import has_text
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space
+from langchain_groundedness.llm.prompts import check_prompt, fence, on_one_line
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.pipeline.recording import encoder_checksum
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.batched import NumberedEvidence
+from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
 __all__ = ["DEFAULT_EXAMPLES", "ContextRelevanceEvaluator"]
 
@@ -283,11 +283,11 @@ def _numbers(batch: NumberedEvidence, line: str) -> list[int] | None:
         return []
     if _ONLY_NUMBERS.fullmatch(line):
         return [number for found in _RANGE.finditer(line) for number in _counted(found)]
-    if (said := _QUOTED.fullmatch(fold_space(line))) is None:
+    if (said := _QUOTED.fullmatch(on_one_line(line))) is None:
         return None
     named = int(said[1]) if said[1] else None
     for number, sentence in enumerate(batch.sentences, 1):
-        text = fold_space(sentence.text)
+        text = on_one_line(sentence.text)
         is_quoted = said[2] in text and 2 * len(said[2]) > len(text)  # all of it, or most
         if named in (None, number) and is_quoted:
             return [number]

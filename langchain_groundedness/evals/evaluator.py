@@ -16,7 +16,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 from pydantic import Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall, exceptions_at_most
+from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall, reraise_interrupts
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import OptionsAlone, expand_options
 from langchain_groundedness._runtime.timeouts import (
@@ -171,11 +171,11 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
 
     @override
     def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
-        return exceptions_at_most(super().batch(inputs, self._bounded(config), **kwargs))
+        return reraise_interrupts(super().batch(inputs, self._bounded(config), **kwargs))
 
     @override
     async def abatch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
-        return exceptions_at_most(await super().abatch(inputs, self._bounded(config), **kwargs))
+        return reraise_interrupts(await super().abatch(inputs, self._bounded(config), **kwargs))
 
     def run(
         self, *, config: RunnableConfig | None = None, **columns: Unpack[RowColumns]
@@ -436,7 +436,7 @@ def _note(rows: Sequence[RowScore]) -> str:
             most = "" if len(reasons) == 1 else ", most often"
             parts.append(f"{reasons.total()} {status}{most}: {common}")
     of = format_count(len(rows))
-    return f"of {of}, the score excludes: {'; '.join(parts)}" if parts else ""
+    return f"The score leaves out (of {of}): {'; '.join(parts)}" if parts else ""
 
 
 def _is_missing(row: EvaluationRow, name: str) -> bool:

@@ -17,7 +17,7 @@ from langchain_groundedness.evals.text_metrics import cosines
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.evidence.packing import approximate_tokens
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.prompts import check_prompt, fence, fold_space, question_part
+from langchain_groundedness.llm.prompts import check_prompt, fence, on_one_line, question_part
 from langchain_groundedness.llm.structured import StructuredModel
 
 __all__ = ["AnswerQualityEvaluator", "AnswerRelevancyEvaluator", "RubricEvaluator"]
@@ -226,7 +226,7 @@ class RubricEvaluator(_JudgingEvaluator):
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
         hidden = {"question", "documents", "reference"} - set(self.shows)
         seen = row.model_copy(update=dict.fromkeys(hidden))
-        levels = (f"{level}: {fold_space(self.rubric[level])}" for level in sorted(self.rubric))
+        levels = (f"{level}: {on_one_line(self.rubric[level])}" for level in sorted(self.rubric))
         parts = {"rubric": "\n".join(levels), **_row_parts(seen, max_tokens=self.max_tokens)}
         reply = yield from self._ask("grade_by_rubric", prompts.RubricScore, parts, self._no_level)
         lowest, highest = min(self.rubric), max(self.rubric)

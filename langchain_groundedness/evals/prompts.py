@@ -15,15 +15,15 @@ from langchain_groundedness.llm.prompts import (
     VERIFICATION_PROMPT,
     ReplySchema,
     fence,
-    fold_space,
     make_prompt,
+    on_one_line,
     question_part,
     reply_tag,
     with_tag,
 )
 from langchain_groundedness.text.words import most_alike
 from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
-from langchain_groundedness.verification.batched import NumberedEvidence
+from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
 __all__ = [
     "ANSWER_QUALITY_PROMPT",
@@ -175,7 +175,7 @@ class FaithfulnessExample(FrozenModel):
         if not self.outputs.statements:
             return []
         evidence = numbered(self.inputs.contexts)
-        claims = (fold_space(statement) for statement in self.outputs.statements)
+        claims = (on_one_line(statement) for statement in self.outputs.statements)
         shown = "\n".join(f"C{number}: {claim}" for number, claim in enumerate(claims, 1))
         question, fenced = question_part(self.inputs.questions), fence("claims", shown)
         tag = reply_tag(evidence.shown, question, fenced)
@@ -222,10 +222,10 @@ class RelevanceExample(FrozenModel):
 
     def _chosen(self, evidence: NumberedEvidence) -> list[list[int]]:
         """Give for each statement the sentences that contain it or make it up, by number."""
-        sentences = [fold_space(sentence.text) for sentence in evidence.sentences]
+        sentences = [on_one_line(sentence.text) for sentence in evidence.sentences]
         return [
             [n for n, text in enumerate(sentences, 1) if statement in text or text in statement]
-            for statement in map(fold_space, self.outputs.relevant_statements)
+            for statement in map(on_one_line, self.outputs.relevant_statements)
         ]
 
 

@@ -21,7 +21,7 @@ from langchain_core.messages import (
 from langchain_core.runnables.config import run_in_executor
 from pydantic import BaseModel, Field
 
-from langchain_groundedness._runtime.executors import computed
+from langchain_groundedness._runtime.executors import run_in_worker
 from langchain_groundedness._runtime.options import expand_options, require_one_of
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import EvidenceSource, FrozenModel, GroundednessResult
@@ -237,7 +237,7 @@ class InputReader:
         """Read an input off the event loop; reading unknown objects may block."""
         if self.context_extractor is not None or not isinstance(value, _PLAIN):
             return await run_in_executor(None, self, value)
-        return await computed(0, self, value)
+        return await run_in_worker(0, self, value)
 
     def find_answer_key(self, value_of: Callable[[str], object]) -> str | None:
         """Give the first of the keys of an answer that has a value."""

@@ -32,8 +32,8 @@ __all__ = [
     "VerdictLines",
     "check_prompt",
     "fence",
-    "fold_space",
     "make_prompt",
+    "on_one_line",
     "question_part",
     "reply_tag",
     "sanitized",
@@ -198,7 +198,7 @@ def _braces(names: AbstractSet[str]) -> str:
     return ", ".join("{" + name + "}" for name in sorted(names))
 
 
-def fold_space(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Fold white space, so that a text cannot start a line of its own in a prompt.
 
     Args:

@@ -13,13 +13,13 @@ __all__ = [
     "answer_start",
     "complete_lines",
     "cut_at_limit",
-    "declined",
+    "is_refusal",
+    "is_refusal_error",
     "message_of",
     "nested_too_deep",
     "numbered_line",
     "numbered_lines",
     "parse_json",
-    "refused",
     "reply_in_error",
     "reply_text",
     "shortcoming",
@@ -89,7 +89,7 @@ def tool_calls(message: Any) -> Iterator[tuple[str | None, str]]:
         yield call.get("name"), call.get("args") or ""
 
 
-def refused(raw: Any) -> bool:
+def is_refusal(raw: Any) -> bool:
     """Tell whether the model, or its provider's filter, declined to answer."""
     if isinstance(raw, dict) and "Refusal" in type(raw.get("parsing_error")).__name__:
         return True
@@ -139,7 +139,7 @@ def numbered_lines(text: str) -> list[str] | None:
     return lines if lines or _NONE.fullmatch(text) else None
 
 
-def declined(exc: Exception) -> bool:
+def is_refusal_error(exc: Exception) -> bool:
     """Tell whether an error says that the model, or its provider's filter, declined to answer."""
     names = [cls.__name__ for cls in type(exc).__mro__]
     return any("Refusal" in name or "ContentFilter" in name for name in names)

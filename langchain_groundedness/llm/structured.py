@@ -29,9 +29,9 @@ from langchain_groundedness.llm.chat_models import recall, remember
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
     complete_lines,
-    declined,
+    is_refusal,
+    is_refusal_error,
     parse_json,
-    refused,
     reply_in_error,
     reply_text,
     shortcoming,
@@ -109,11 +109,11 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             again = [*messages, *self._complaint(raw, why), *instructions(_PLAIN)]
             raw = yield ModelCall(self.model, again, self.timeout)
             reply, why = self._read(raw, read)
-            then = "nor does its second attempt"
+            then = "and neither could the second one"
             if reply is not None:
                 self._remember(_SUBJECT, _PLAIN)
         if reply is None:
-            msg = f"the model's reply to {self.name!r} does not fit, {then}: {why}"
+            msg = f"the model's reply to {self.name!r} could not be used, {then}: {why}"
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
@@ -150,7 +150,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             try:
                 raw = yield ModelCall(runnable, [*messages, *instructions(step)], self.timeout)
             except Exception as exc:
-                if declined(exc):
+                if is_refusal_error(exc):
                     raise self._refusal(None) from exc
                 raw = reply_in_error(exc)
                 if raw is None:
@@ -181,7 +181,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         self, raw: Any, read: Callable[[Any], tuple[Any, str | None]] | None
     ) -> tuple[ReplyT | None, str]:
         """Give what can be used of a reply; else `None`, and what is wrong with it."""
-        if refused(raw):
+        if is_refusal(raw):
             raise self._refusal(raw)
         if read is not None:
             reply, why = read(raw)

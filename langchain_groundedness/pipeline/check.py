@@ -14,8 +14,8 @@ from typing import Any, Self, TypeAlias, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
 
-from langchain_groundedness._runtime.flow import JointBatch, exceptions_at_most
-from langchain_groundedness._runtime.telemetry import caught, step, streamed_step
+from langchain_groundedness._runtime.flow import JointBatch, reraise_interrupts
+from langchain_groundedness._runtime.telemetry import record_error, step, streamed_step
 from langchain_groundedness.claims.extractors import ClaimExtractor, SentenceClaimExtractor
 from langchain_groundedness.correction.corrector import Corrector
 from langchain_groundedness.correction.edits import (
@@ -137,13 +137,13 @@ class Step(JointBatch[CheckState, CheckState]):
     def outcome(self, state: CheckState, reply: Any) -> CheckState:
         """Apply a complete reply; pass an error, also one from applying it, to `on_error`."""
         if isinstance(reply, Exception):
-            return self.on_error(state, caught(reply))
+            return self.on_error(state, record_error(reply))
         try:
             return self.apply_reply(state, reply, complete=True)
         except VerificationError:  # requested by `raise_on_failure`
             raise
         except Exception as exc:  # noqa: BLE001  (an unreadable reply is a failure too)
-            return self.on_error(state, caught(exc))
+            return self.on_error(state, record_error(exc))
 
     def _run(
         self, states: list[CheckState], run_manager: list[Any], config: list[RunnableConfig]
@@ -224,7 +224,7 @@ class _Requests:
 
     def apply(self, replies: list[Any]) -> None:
         waited = {self._step.title: round(1000 * (perf_counter() - self._began), 3)}
-        for (place, state), reply in zip(self._asked, exceptions_at_most(replies), strict=True):
+        for (place, state), reply in zip(self._asked, reraise_interrupts(replies), strict=True):
             self._set_outcome(place, replace(state, timings={**state.timings, **waited}), reply)
 
     def _set_outcome(self, place: int, state: CheckState, reply: Any) -> None:
@@ -572,7 +572,7 @@ class Check:
         self, source: CheckInput, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
     ) -> FinalVerdict:
         """Judge the text that remains after some edits."""
-        left = self.left(verdicts, edits)
+        left = self.remaining_verdicts(verdicts, edits)
         text = apply_edits(source.answer, edits)
         given = self.decision_context(source.model_copy(update={"answer": text}), left)
         return FinalVerdict(
@@ -581,7 +581,7 @@ class Check:
             decision=self.policy.judge(given),
         )
 
-    def left(
+    def remaining_verdicts(
         self, verdicts: Sequence[ClaimVerdict], edits: Sequence[Edit]
     ) -> tuple[ClaimVerdict, ...]:
         """Return the verdicts on the text that remains after some edits."""

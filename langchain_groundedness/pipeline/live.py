@@ -15,9 +15,13 @@ from langchain_core.runnables.utils import AddableDict
 
 from langchain_groundedness._runtime.telemetry import Checking
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
-from langchain_groundedness.claims.statements import Sentence, StatementReader, sentence_claims
+from langchain_groundedness.claims.statements import (
+    AnswerSentence,
+    StatementReader,
+    sentence_claims,
+)
 from langchain_groundedness.correction.corrector import Corrector
-from langchain_groundedness.correction.edits import apply_edits, tail_end, without_overlaps
+from langchain_groundedness.correction.edits import apply_edits, needed_to_remove, without_overlaps
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs.formats import CheckInput, InputReader, has_text
 from langchain_groundedness.pipeline.check import Check, CheckState
@@ -208,7 +212,7 @@ class LiveCheck:
             for unit in self.units:
                 unit.done, unit.verdicts, unit.edits = False, (), ()
 
-    def _add(self, sentences: Sequence[Sentence]) -> None:
+    def _add(self, sentences: Sequence[AnswerSentence]) -> None:
         known = len(self._claims)
         for start, end, statements in sentences:
             first = len(self._claims)
@@ -227,7 +231,7 @@ class LiveCheck:
         """Queue a job for a unit; return whether it was possible yet."""
         end: int | None = unit.end
         if self.removes:  # edits may need text after the sentence
-            end = len(self.text) if self.closed else tail_end(self.text, unit.end)
+            end = len(self.text) if self.closed else needed_to_remove(self.text, unit.end)
         if end is None:
             return False
         source = self._context.model_copy(update={"answer": self.text[:end]})

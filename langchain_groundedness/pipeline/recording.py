@@ -17,7 +17,7 @@ from langchain_groundedness.verification import CachedVerifier
 from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
 
 __all__ = [
-    "Pending",
+    "PendingRecord",
     "Recorder",
     "encoder_checksum",
     "log_of",
@@ -39,11 +39,11 @@ class Recorder:
     """Name of the entry point."""
     checker: object
 
-    def begin(self, run: Any, config: RunnableConfig) -> "Pending":
+    def begin(self, run: Any, config: RunnableConfig) -> "PendingRecord":
         """Start the record of a check."""
         if self.log is None:
-            return Pending(self)
-        return Pending(
+            return PendingRecord(self)
+        return PendingRecord(
             self,
             run_id=run.run_id,
             parent_run_id=run.parent_run_id,
@@ -82,7 +82,7 @@ class Recorder:
         )
 
 
-class Pending:
+class PendingRecord:
     """The unfinished record of a running check."""
 
     def __init__(self, recorder: Recorder, **run: UUID | str | None) -> None:

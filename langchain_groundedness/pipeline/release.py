@@ -11,7 +11,7 @@ from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.statements import StatementReader, sentence_claims
 from langchain_groundedness.correction.edits import (
     apply_edits,
-    head_start,
+    earliest_removal_start,
     make_edit,
     removal,
     without_overlaps,
@@ -25,7 +25,7 @@ from langchain_groundedness.types import ClaimVerdict, Edit, GroundednessResult
 __all__ = ["GuardedText", "OnUnchecked", "Release", "ReleaseRules", "guarded_text"]
 
 OnUnchecked: TypeAlias = Literal["hold_back", "mark", "release"]
-"""What to do with a sentence that could not be checked: remove, mark or release it."""
+"""What to do with a sentence that could not be checked: `hold_back` removes it for good."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     for sentence in _sentences(answer, verdicts):
         ids = {v.claim.id for v in sentence.verdicts}
         made = [edit for edit in result.edits if edit.claim_id in ids]
-        before, known = holds, [*known, *rules.check.left(sentence.verdicts, made)]
+        before, known = holds, [*known, *rules.check.remaining_verdicts(sentence.verdicts, made)]
         holds = rules.blocking(source, known)
         if holds is Holds.YES and before is not Holds.OPEN:
             return _cut(answer, edits, sentence, rules)
@@ -225,7 +225,7 @@ class Release:
         """Return whether the first `number` sentences block the answer."""
         live = self._live
         check = self._rules.check
-        left = (check.left(unit.verdicts, unit.edits) for unit in live.units[:number])
+        left = (check.remaining_verdicts(unit.verdicts, unit.edits) for unit in live.units[:number])
         known = [verdict for verdicts in left for verdict in verdicts]
         return self._rules.blocking(
             live.source, known, complete=complete, labelled=live.labelled or complete
@@ -253,7 +253,7 @@ class Release:
         if live.closed and not waiting:
             return len(live.text)
         limit = live.units[self._collected].start if waiting else live.certain
-        return head_start(live.text, limit) if live.removes else limit
+        return earliest_removal_start(live.text, limit) if live.removes else limit
 
     def _up_to(self, limit: int) -> str:
         text, pieces = self._live.text, []

@@ -24,8 +24,8 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_executor
 
-from langchain_groundedness._runtime.executors import admitted
-from langchain_groundedness._runtime.flow import exceptions_at_most
+from langchain_groundedness._runtime.executors import wait_for_admission
+from langchain_groundedness._runtime.flow import reraise_interrupts
 from langchain_groundedness._runtime.streams import Closing
 from langchain_groundedness._runtime.telemetry import Checking, checking
 from langchain_groundedness.inputs.formats import InputReader
@@ -33,7 +33,7 @@ from langchain_groundedness.llm.usage import UsageCounter, counted
 from langchain_groundedness.pipeline.check import Check, CheckState
 from langchain_groundedness.pipeline.events import ChunkMaker, EventStream
 from langchain_groundedness.pipeline.live import Job, LiveCheck
-from langchain_groundedness.pipeline.recording import Pending, Recorder
+from langchain_groundedness.pipeline.recording import PendingRecord, Recorder
 from langchain_groundedness.text.sentences import is_loaded, load
 from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
@@ -106,7 +106,7 @@ class BatchRun:
         self, states: list[Any], counters: Sequence[UsageCounter], check: Checking
     ) -> list[Exception | GroundednessResult]:
         results: list[Exception | GroundednessResult] = []
-        for state, counter in zip(exceptions_at_most(states), counters, strict=True):
+        for state, counter in zip(reraise_interrupts(states), counters, strict=True):
             if isinstance(state, Exception):
                 results.append(state)
                 check.failed(state)
@@ -125,7 +125,7 @@ def _successful(results: Sequence[Any], *others: Sequence[Any]) -> list[tuple[An
 async def _outcome(
     pipeline: Runnable[Any, CheckState], value: Any, config: RunnableConfig
 ) -> CheckState | Exception:
-    await admitted()
+    await wait_for_admission()
     try:
         return await pipeline.ainvoke(value, config)
     except Exception as exc:  # noqa: BLE001  (returned as this input's outcome)
@@ -133,7 +133,7 @@ async def _outcome(
 
 
 def run_pieces(
-    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig, pending: Pending
+    live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig, pending: PendingRecord
 ) -> Iterator[GroundednessResultChunk]:
     """Check an answer while it is written."""
     config, counter = counted(config)
@@ -150,7 +150,7 @@ def run_pieces(
 
 
 async def arun_pieces(
-    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: Pending
+    live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: PendingRecord
 ) -> AsyncGenerator[GroundednessResultChunk]:
     """Check an answer while it is written, without blocking the event loop."""
     config, counter = counted(config)

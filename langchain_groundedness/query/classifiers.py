@@ -37,7 +37,7 @@ from langchain_groundedness.exceptions import (
 )
 from langchain_groundedness.inputs.formats import read_input
 from langchain_groundedness.llm.chat_models import ChatModel
-from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, fold_space
+from langchain_groundedness.llm.prompts import QUERY_PROMPT, check_prompt, fence, on_one_line
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.types import FrozenModel
 
@@ -415,7 +415,7 @@ class LLMQueryClassifier(_SingleCallClassifier):
             from_text=lambda text: _read_text(text, names),
             timeout=self.timeout,
         )
-        lines = (f"{name}: {fold_space(text)}" for name, text in self.classes.items())
+        lines = (f"{name}: {on_one_line(text)}" for name, text in self.classes.items())
         values = {"classes": "\n".join(lines), "question": fence("question", query)}
         reply = yield ModelCall(ask, values)
         if reply.query_class == _NONE:
@@ -479,7 +479,7 @@ def _check_names(names: tuple[str, ...]) -> None:
     if len(names) < 2:  # noqa: PLR2004  (one class sorts nothing)
         msg = f"classes must name at least 2 classes, got {len(names)}"
         raise ValueError(msg)
-    if any(name != fold_space(name) or not name for name in names):
+    if any(name != on_one_line(name) or not name for name in names):
         msg = "the name of a class must be one line of text without spaces around it"
         raise ValueError(msg)
     folded = {_folded(name) for name in names}

@@ -28,8 +28,8 @@ from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
-from langchain_groundedness.review.item import Item
-from langchain_groundedness.review.server import Guard, from_our_page, guarded
+from langchain_groundedness.review.record_view import Item
+from langchain_groundedness.review.server import RequestFilter, filtered_app, from_our_page
 from langchain_groundedness.review.sessions import FailedAttempts, Session, Sessions, Undoable
 from langchain_groundedness.types import Action, AnswerVerdict
 
@@ -77,7 +77,7 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
     any_address: bool = False,
     undo_seconds: float = 10.0,
     on_decided: Callable[[AuditRecord], object] | None = None,
-) -> Guard:
+) -> RequestFilter:
     """Make the review page as an ASGI application, for your own server.
 
     Args:
@@ -132,7 +132,7 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
         Route("/records/{record_id:path}", pages.signed_in(pages.decide), methods=["POST"]),
     ]
     hint = "Allow it with --allow-host, or allowed_hosts= of create_review_app."
-    return guarded(routes, hosts=allowed_hosts, any_address=any_address, hint=hint)
+    return filtered_app(routes, hosts=allowed_hosts, any_address=any_address, hint=hint)
 
 
 class Problem(NamedTuple):
@@ -274,7 +274,7 @@ class _Pages:
 
     _store: SQLAuditLog
     _token: str | None
-    _hold: float
+    _undo_seconds: float
     _on_decided: Callable[[AuditRecord], object] | None
 
     def __post_init__(self) -> None:
@@ -428,7 +428,7 @@ class _Pages:
                 answer=answer if action == "edit" else None,
                 note=note,
                 marks=item.marks_of(visit.form),
-                hold=self._hold,
+                hold=self._undo_seconds,
             )
         except ReviewConflictError as exc:
             return self._too_late(visit, exc)
@@ -500,7 +500,7 @@ class _Pages:
             form=last.form if last is not None and undone else visit.form,
             longest=LONGEST_NOTE,
             most_uncited=MOST_UNCITED,
-            hold=self._hold,
+            hold=self._undo_seconds,
         )
 
     def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:

@@ -17,7 +17,7 @@ from langchain_groundedness.display.hidden_characters import hidden_in, named
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import evidence_words
-from langchain_groundedness.review.server import POLICY, Guard, from_our_page, guarded
+from langchain_groundedness.review.server import POLICY, RequestFilter, filtered_app, from_our_page
 from langchain_groundedness.types import ClaimVerdict
 
 __all__ = ["LONGEST_QUESTION", "MOST_AT_ONCE", "make_live_app"]
@@ -35,7 +35,7 @@ def make_live_app(
     *,
     about: Mapping[str, object],
     describe: Callable[[Exception], str],
-) -> Guard:
+) -> RequestFilter:
     """Make the page as an ASGI application for browsers on this machine.
 
     Args:
@@ -54,7 +54,7 @@ def make_live_app(
 
     routes = [Route("/", page), Route("/ask", questions.ask, methods=["POST"])]
     hosts = ("127.0.0.1", "::1", "localhost")
-    return guarded(routes, hosts=hosts, any_address=False, hint="Open the page at localhost.")
+    return filtered_app(routes, hosts=hosts, any_address=False, hint="Open the page at localhost.")
 
 
 class _Questions:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langchain_groundedness.exceptions import ConfigurationError, require
 
-__all__ = ["POLICY", "Guard", "from_our_page", "guarded", "listen", "serve"]
+__all__ = ["POLICY", "RequestFilter", "filtered_app", "from_our_page", "listen", "serve"]
 
 LARGEST_BODY = 1 << 20
 
@@ -47,7 +47,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class RequestFilter:
     """Accepts only requests with an allowed host name and size."""
 
     def __init__(
@@ -89,11 +89,11 @@ class Guard:
         return name in self._hosts or (self._any_address and _address(name) is not None)
 
 
-def guarded(routes: Sequence[BaseRoute], **options: Any) -> Guard:
+def filtered_app(routes: Sequence[BaseRoute], **options: Any) -> RequestFilter:
     """Make an application of routes, and of the style sheets and scripts of our pages."""
     mimetypes.init()  # reads files, which would block the event loop later
     static = StaticFiles(directory=Path(__file__).parent / "static", packages=[_LOOK])
-    return Guard(Starlette(routes=[*routes, Mount("/static", static)]), **options)
+    return RequestFilter(Starlette(routes=[*routes, Mount("/static", static)]), **options)
 
 
 def _with_headers(send: Send) -> Send:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-__all__ = ["Block", "BlockKind", "BlockScanner", "Outline", "blocks"]
+__all__ = ["Block", "BlockKind", "BlockScanner", "Outline", "blocks", "table_cells"]
 
 BlockKind = Literal["prose", "item", "heading", "title", "row", "delimiter", "code", "rule"]
 """`title` is prose underlined with `===` or `---`; `row` and `delimiter` belong to tables; `rule`
@@ -154,6 +154,16 @@ class BlockScanner:
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a text."""
     return BlockScanner().feed(text, final=True)
+
+
+_PIPE = re.compile(r"(?<!\\)\|")
+
+
+def table_cells(row: str) -> list[str]:
+    """Split a table row at its pipes; an escaped one is text."""
+    row = row.strip().removeprefix("|")
+    row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
+    return [cell.strip().replace("\\|", "|") for cell in _PIPE.split(row)]
 
 
 class Outline:

@@ -23,10 +23,10 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed, size_of
-from langchain_groundedness._runtime.flow import JointBatch, exceptions_at_most
+from langchain_groundedness._runtime.executors import run_in_worker, size_of
+from langchain_groundedness._runtime.flow import JointBatch, reraise_interrupts
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
 from langchain_groundedness.llm.usage import count_cached
 from langchain_groundedness.types import ClaimVerdict, VerificationTask
@@ -97,7 +97,7 @@ def checked_reply(task: VerificationTask, reply: Any, verifier: str) -> list[Cla
     if isinstance(reply, list) and all(isinstance(each, ClaimVerdict) for each in reply):
         return reconcile(task, reply, verifier=verifier)
     if isinstance(reply, Exception):
-        reason = f"{verifier} failed with {cause(caught(reply))}"
+        reason = f"{verifier} failed with {cause(record_error(reply))}"
     else:
         reason = f"{verifier} must return a list of ClaimVerdict, got {type(reply).__name__}"
     return [ClaimVerdict.unchecked(claim, reason, verifier=verifier) for claim in task.claims]
@@ -105,7 +105,7 @@ def checked_reply(task: VerificationTask, reply: Any, verifier: str) -> list[Cla
 
 def _raise_permanent_errors(replies: list[Any]) -> list[Any]:
     """Raise errors that neither another verifier nor a retry can fix."""
-    for reply in exceptions_at_most(replies):
+    for reply in reraise_interrupts(replies):
         if isinstance(reply, ConfigurationError | MissingDependencyError):
             raise reply
     return replies
@@ -132,7 +132,7 @@ def asked_in_batches(
         try:
             results = read((yield batch), len(batch))
         except Exception as exc:  # noqa: BLE001  (a model or service may fail in any way)
-            results = [failed(caught(exc))] * len(batch)
+            results = [failed(record_error(exc))] * len(batch)
         found.update(zip(batch, results, strict=True))
     return found
 
@@ -311,7 +311,7 @@ class PooledVerifier(StreamingVerifier, JointBatch[VerificationTask, list[ClaimV
         size = sum(size_of(task.documents) for task in tasks)
         reply: Any = None
         error: Exception | None = None
-        while (item := await computed(size, _step, judging, reply, error)) is not None:
+        while (item := await run_in_worker(size, _step, judging, reply, error)) is not None:
             reply = error = None
             if isinstance(item, FinalVerdicts):
                 yield item.counted(configs)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness.evidence.windows import encoder_tokens, evidence_windows
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError, cause
 from langchain_groundedness.text.words import content_words
@@ -175,8 +175,9 @@ class CrossEncoderVerifier(PooledVerifier):
             except (ConfigurationError, MissingDependencyError):
                 raise
             except Exception as exc:  # noqa: BLE001  (files or a network may fail in any way)
+                why = cause(record_error(exc))
                 reason = (
-                    f"the model {self.cross_encoder} could not be loaded: {cause(caught(exc))}; "
+                    f"the model {self.cross_encoder} could not be loaded: {why}; "
                     "warm_up() raises the error itself"
                 )
                 for place, task in enumerate(tasks):

@@ -14,9 +14,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, patch_config
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import computed, size_of
+from langchain_groundedness._runtime.executors import run_in_worker, size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
 from langchain_groundedness.llm.chat_models import ChatModel, memoized, recall, remember
@@ -26,14 +26,14 @@ from langchain_groundedness.llm.prompts import (
     VerdictLines,
     check_prompt,
     fence,
-    fold_space,
+    on_one_line,
     question_part,
     sanitized,
 )
 from langchain_groundedness.llm.replies import (
     answer_start,
     cut_at_limit,
-    refused,
+    is_refusal,
     reply_text,
     whole_text,
 )
@@ -46,15 +46,15 @@ from langchain_groundedness.types import (
     VerificationTask,
 )
 from langchain_groundedness.verification.base import StreamingVerifier
-from langchain_groundedness.verification.batched import (
+from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness.verification.embedded.polarity import says_no
+from langchain_groundedness.verification.embedded.statement import is_short_answer
+from langchain_groundedness.verification.judge_calls import (
     JudgeCall,
     NumberedEvidence,
     judge_together,
     why_unchecked,
 )
-from langchain_groundedness.verification.embedded.language import reads_as_english
-from langchain_groundedness.verification.embedded.polarity import says_no
-from langchain_groundedness.verification.embedded.statement import is_short_answer
 from langchain_groundedness.verification.scoring import halfway, reconcile
 from langchain_groundedness.verification.verdict_replies import Label, VerdictLine, may_retract
 
@@ -147,7 +147,7 @@ class LLMVerifier(StreamingVerifier):
 
     @override
     async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-        plan = await computed(size_of(task.documents), self._plan, task)
+        plan = await run_in_worker(size_of(task.documents), self._plan, task)
         return plan.merged(await plan.judge.abatch(plan.calls, self._limited(config)))
 
     @override
@@ -167,7 +167,7 @@ class LLMVerifier(StreamingVerifier):
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            plan = await computed(size_of(task.documents), self._plan, task)
+            plan = await run_in_worker(size_of(task.documents), self._plan, task)
             if task.claims and not plan.calls:
                 yield plan.merged([])
             outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
@@ -332,7 +332,7 @@ class LabelModel(NamedTuple):
         return self.prompt.format_messages(
             evidence=call.evidence.shown,
             question=question_part(question),
-            claim=fence("statement", fold_space(claim.text)),
+            claim=fence("statement", on_one_line(claim.text)),
         )
 
     def ask(
@@ -370,7 +370,7 @@ class LabelModel(NamedTuple):
     def _read(self, raw: Any) -> "_Answer":
         label = _label(_plain_text(raw))
         answer = self._likeliest(label_probabilities(raw)) if label else _Answer()
-        return answer if answer.label else _Answer(label, refused=refused(raw))
+        return answer if answer.label else _Answer(label, refused=is_refusal(raw))
 
     def _likeliest(self, probabilities: dict[Label, float]) -> "_Answer":
         if not probabilities:
@@ -415,9 +415,9 @@ def judge_alone(call: JudgeCall, ask: LabelModel) -> Flow[list[ClaimVerdict]]:
     try:
         answer = yield from ask.ask(ask.messages(claim, call), call.budget)
     except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-        return [call.unchecked(claim, why_unchecked(caught(exc)))]
+        return [call.unchecked(claim, why_unchecked(record_error(exc)))]
     if answer.label is None:
-        reason = "the model refused to answer" if answer.refused else "the reply is no label"
+        reason = "the model refused to answer" if answer.refused else "the reply is not a label"
         return [call.unchecked(claim, reason)]
     best = call.evidence.sentences.best(claim.text) if answer.label != "unverifiable" else None
     quoted = best and Citation.from_document(
@@ -479,7 +479,7 @@ class PlainEvidence(NamedTuple):
 
 def _plain_text(raw: Any) -> str:
     """Give the text of a reply; nothing if it was cut off, or is no text."""
-    return "" if refused(raw) or cut_at_limit(raw) or _calls_a_tool(raw) else reply_text(raw)
+    return "" if is_refusal(raw) or cut_at_limit(raw) or _calls_a_tool(raw) else reply_text(raw)
 
 
 def _calls_a_tool(raw: Any) -> bool:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.executors import size_of
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.claims.checkable import may_be_skipped
 from langchain_groundedness.claims.extractors import LLMClaimExtractor, known_stems, rewritings
@@ -24,7 +24,7 @@ from langchain_groundedness.llm.prompts import (
     VerdictLines,
     check_prompt,
     fence,
-    fold_space,
+    on_one_line,
     question_part,
     reply_tag,
     with_tag,
@@ -32,7 +32,7 @@ from langchain_groundedness.llm.prompts import (
 from langchain_groundedness.llm.structured import ModelRefusedError, StructuredModel
 from langchain_groundedness.types import Claim, ClaimVerdict, ExtractionTask, VerificationTask
 from langchain_groundedness.verification import LLMVerifier
-from langchain_groundedness.verification.batched import NumberedEvidence, why_unchecked
+from langchain_groundedness.verification.judge_calls import NumberedEvidence, why_unchecked
 from langchain_groundedness.verification.scoring import reconcile
 from langchain_groundedness.verification.verdict_replies import (
     ReplyReader,
@@ -131,7 +131,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
             reply = yield ModelCall(stages.ask, values, options={"read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
-                reason = why_unchecked(caught(exc))
+                reason = why_unchecked(record_error(exc))
                 return [ClaimVerdict.unchecked(c, reason, verifier=name) for c in statements]
         # What the evidence backs is kept, and what is missing asked about again.
         found = list(_found_claims(task, sentences, reply))
@@ -193,7 +193,7 @@ def _request(
 
     The model also sees the sentences that state nothing: they are context.
     """
-    texts = (fold_space(sentence.text) for sentence in sentences)
+    texts = (on_one_line(sentence.text) for sentence in sentences)
     numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
     question, answer = question_part(task.question), fence("answer", numbered)
     tag = reply_tag(evidence.shown, question, answer)
@@ -212,8 +212,8 @@ def _found_claims(
         statements: dict[str, list[VerdictLine | None]] = {}
         for place, text, verdict in reply.statements:
             if place == number:
-                statements.setdefault(fold_space(text), []).append(verdict)
-        lines += statements.pop(fold_space(sentence.text), [])
+                statements.setdefault(on_one_line(text), []).append(verdict)
+        lines += statements.pop(on_one_line(sentence.text), [])
         whole = _agreed(lines)
         if statements:
             parts = {text: _agreed(verdicts) for text, verdicts in statements.items()}

@@ -79,7 +79,7 @@ class ReplyVerdicts(NamedTuple):
     """Why a claim that has a line has no verdict, in words that follow "its reply"."""
     statements: tuple[StatementLine, ...] = ()
     skipped: frozenset[int] = frozenset()
-    strangers: frozenset[int] = frozenset()
+    unknown_numbers: frozenset[int] = frozenset()
     """Numbers with a line that are those of no claim."""
 
 
@@ -117,7 +117,7 @@ class ReplyReader(NamedTuple):
         if not (announced and all(self._says_nothing(each, _offers) for each in after)):
             return "has text around its lines that may take them back"
         if self._counts_otherwise(verdicts):
-            return "numbers the claims otherwise"
+            return "numbers the claims differently"
         decided, undecided, *more = verdicts
         return None if decided or any(more) else next(iter(undecided.values()))
 
@@ -135,7 +135,8 @@ class ReplyReader(NamedTuple):
             return False
         named = {*verdicts.decided, *verdicts.undecided, *verdicts.skipped}
         named |= {statement.sentence for statement in verdicts.statements}
-        return 0 in verdicts.strangers or bool(verdicts.strangers and len(named) < self.claims)
+        unknown = verdicts.unknown_numbers
+        return 0 in unknown or bool(unknown and len(named) < self.claims)
 
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
         """Give the lines of a reply, and the text before and after the first of them."""
@@ -245,13 +246,13 @@ class ReplyReader(NamedTuple):
         decided: dict[int, VerdictLine] = {}
         undecided: dict[int, str] = {}
         statements: list[StatementLine] = []
-        strangers: set[int] = set()
+        unknown_numbers: set[int] = set()
         others: list[str] = []
         for number, rest in map(self._numbered, lines):
             if number is None:
                 others.append(rest)
             elif not 1 <= number <= self.claims:
-                strangers.add(number)
+                unknown_numbers.add(number)
             elif isinstance(said := self._said(number, rest), StatementLine):
                 statements.append(said)
             elif isinstance(said, VerdictLine):
@@ -269,7 +270,7 @@ class ReplyReader(NamedTuple):
             undecided,
             tuple(statements),
             frozenset(n for n, labels in found.items() if labels == {_SKIPPED}) - undecided.keys(),
-            frozenset(strangers),
+            frozenset(unknown_numbers),
         ), others
 
     def _numbered(self, line: str) -> tuple[int | None, str]:
@@ -298,7 +299,7 @@ class ReplyReader(NamedTuple):
         head, *notes = (part.strip() for part in text.split("|"))
         read = _head(head) if _CUT not in text else None
         if read is None:
-            return "has a line that is not whole" if _CUT in text else _NOT_IN_FORM
+            return "has an incomplete line" if _CUT in text else _NOT_IN_FORM
         label, numbers, reason = read
         notes = [reason, *notes] if reason else notes
         if numbers is None or not all(1 <= place <= self.sentences for place in numbers):
@@ -306,7 +307,7 @@ class ReplyReader(NamedTuple):
         if label != "unverifiable" and not numbers:
             return "has a verdict that names no evidence"
         if label == "supported" and any(note.strip(_NOTHING) for note in notes):
-            return "has more than the word behind a label"
+            return "has text after the label supported"
         if any(_names_another(note, label) for note in notes):
             return "has two labels in one line"
         return VerdictLine(number, label, numbers, *_notes(label, notes))
@@ -317,7 +318,7 @@ _SKIPPED = "skip"
 _NOT_IN_FORM = "is not in the form that was asked for"
 
 _CUT = "\0"
-"""Marks the end of a line that is not whole."""
+"""Marks the end of an incomplete line."""
 
 
 class _NoReplyError(Exception):

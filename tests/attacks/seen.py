@@ -21,7 +21,7 @@ _WRONG = (
     "has a verdict that names no evidence",
     "has lines that are not text",
     "has more than one tool call",
-    "has more than the word behind a label",
+    "has text after the label supported",
     "has no line that begins with the tag that was given",
     "has no verdict",
     "has text around its lines that may take them back",

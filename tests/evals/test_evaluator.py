@@ -99,7 +99,7 @@ def test_failed_and_skipped_rows_are_left_out_of_the_mean_counted_and_said(
     assert result.individual_scores == [1.0, 0.0, None, None]
     assert (result.scored, result.failed, result.skipped) == (2, 1, 1)
     assert result.note == (
-        "of 4 rows, the score excludes: 1 failed: TimeoutError; 1 skipped: nothing was said"
+        "The score leaves out (of 4 rows): 1 failed: TimeoutError; 1 skipped: nothing was said"
     )
     assert result.note in caplog.text
 
@@ -160,6 +160,19 @@ async def test_a_broken_installation_is_heard_of(error: Exception) -> None:
         await asyncio.to_thread(evaluator.run, **columns)
     with pytest.raises(type(error)):
         await evaluator.arun(**columns)
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "context_precision", "citations"])
+async def test_a_package_that_a_verifier_lacks_is_heard_of(metric: str) -> None:
+    def lacking(_: object) -> None:
+        raise MissingDependencyError
+
+    evaluator = evals.make_metric(metric, verifier=RunnableLambda(lacking))
+    row = {"answer": "Rome is in Italy [1].", "contexts": ["Rome is in Italy."]}
+    with pytest.raises(MissingDependencyError):
+        await asyncio.to_thread(evaluator.invoke, row)
+    with pytest.raises(MissingDependencyError):
+        await evaluator.ainvoke(row)
 
 
 def test_columns_that_do_not_fit_together_are_refused() -> None:

@@ -63,10 +63,10 @@ ASKED = json.dumps({"commits": True, "questions": ["What is the capital of Italy
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("%%%", "does not fit"),
-        ("", "does not fit"),
-        ('{"reasoning": "cut o', "does not fit"),
-        ("[]", "does not fit"),
+        ("%%%", "could not be used"),
+        ("", "could not be used"),
+        ('{"reasoning": "cut o', "could not be used"),
+        ("[]", "could not be used"),
         (AIMessage("", additional_kwargs={"refusal": "secret"}), "refused"),
         (AIMessage("", response_metadata={"finish_reason": "content_filter"}), "refused"),
         (TimeoutError("secret"), "TimeoutError"),

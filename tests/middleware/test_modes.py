@@ -21,11 +21,11 @@ from langchain_groundedness import (
     VerificationTask,
     groundedness_node,
 )
-from langchain_groundedness.decision.modes import MODES, Effect, Finding
+from langchain_groundedness.decision.modes import MODES, ClaimProblem, Effect
 from middleware.agent_scripts import TRUE, Writer, call, search_tool
 
 REPORT = Document("Revenue was $2.1B in Q3.")
-CLAIMS: dict[Finding, str] = {
+CLAIMS: dict[ClaimProblem, str] = {
     "contradicted": "Revenue was $2.4B in Q3.",
     "unverifiable": "The weather was fine.",
     "unchecked": "This one is broken.",
@@ -113,7 +113,9 @@ def from_node(mode: Any, answer: str, documents: list[Document]) -> tuple[Any, i
 
 @pytest.mark.parametrize("ask", [from_agent, from_node])
 @pytest.mark.parametrize(("mode", "finding"), FINDINGS)
-def test_middleware_and_node_do_what_the_table_says(mode: str, finding: Finding, ask: Any) -> None:
+def test_middleware_and_node_do_what_the_table_says(
+    mode: str, finding: ClaimProblem, ask: Any
+) -> None:
     claim = CLAIMS[finding]
     documents = [] if finding == "no evidence" else [REPORT]
     answer = f"Hello. {claim}" if finding == "no evidence" else f"{TRUE} {claim}"
@@ -132,7 +134,9 @@ def test_middleware_and_node_do_what_the_table_says(mode: str, finding: Finding,
 @pytest.mark.parametrize("mode", ["annotate", "correct", "policy"])
 @pytest.mark.parametrize("finding", CLAIMS)
 @pytest.mark.parametrize("entry", ["runnable", "guard", "guard, streamed"])
-def test_runnable_and_guard_do_what_the_table_says(mode: str, finding: Finding, entry: str) -> None:
+def test_runnable_and_guard_do_what_the_table_says(
+    mode: str, finding: ClaimProblem, entry: str
+) -> None:
     claim = CLAIMS[finding]
     documents = [] if finding == "no evidence" else [REPORT]
     answer = f"Hello. {claim}" if finding == "no evidence" else f"{TRUE} {claim}"

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_groundedness import Citation, Claim, ClaimVerdict
 from langchain_groundedness.display.marked_text import cut
 from langchain_groundedness.review.app import CHOICES, Filters
-from langchain_groundedness.review.item import Item
+from langchain_groundedness.review.record_view import Item
 from langchain_groundedness.review.server import host_of, is_loopback
 from langchain_groundedness.review.sessions import Sessions
 from review.records import ANSWER, CLAIMS, EPOCH, record

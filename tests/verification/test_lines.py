@@ -194,7 +194,7 @@ LINE = f"{TAG} C1 [1] supported"
         (f"Draft: C1 supported\n{LINE}", "text around"),
         (f"{LINE}\n{TAG} C1 [2] contradicted", "two different verdicts"),
         (f"{LINE}\n{TAG} C1 no, it is wrong", "not in the form"),
-        (f"{LINE} | contradicted", "more than the word"),
+        (f"{LINE} | contradicted", "text after the label"),
     ],
 )
 def test_what_may_take_a_verdict_back_leaves_none(raw: Any, why: str) -> None:
@@ -296,7 +296,7 @@ def test_a_second_verdict_that_was_cut_off_leaves_its_claim_without_one() -> Non
     for end in ("[1] contra", "[1] supported", "[1] contradicted | 19", "| n"):
         raw: Any = AIMessage(f"{both}\n{TAG} C2 {end}", response_metadata=LENGTH)
         assert set(said(raw).decided) == {1}
-        assert "not whole" in said(raw).undecided[2]
+        assert "incomplete line" in said(raw).undecided[2]
         half = json.dumps({"tag": TAG, "lines": ["C1 [1] supported", "C2 [2] supported"]})
         assert set(said(f'{half[:-2]}, "C2 {end}').decided) == {1}
     for end in (TAG[:2], TAG, f"{TAG} C", f"{TAG} C1", f"- {TAG} C3"):
@@ -308,14 +308,14 @@ def test_lines_that_run_into_each_other_are_no_lines() -> None:
     reply = said(f"{merged}{TAG} C3 [1] supported")
     assert set(reply.decided) == {3}
     blocks: Any = [{"type": "text", "text": text} for text in (LINE, f"{TAG} C1 [2] contradicted")]
-    assert "not whole" in wrong(AIMessage(blocks))
+    assert "incomplete line" in wrong(AIMessage(blocks))
 
 
 def test_claims_that_are_counted_from_another_number_have_no_verdict() -> None:
     two = READ._replace(claims=2)
     for numbers in ((0, 1), (2, 3), (0, 1, 2)):
         lines = "\n".join(f"{TAG} C{number} [1] supported" for number in numbers)
-        assert "numbers the claims otherwise" in wrong(lines, two)
+        assert "numbers the claims differently" in wrong(lines, two)
     lines = "\n".join(f"{TAG} C{number} [1] supported" for number in (1, 2, 3))
     assert set(said(lines, two).decided) == {1, 2}  # all are there, and one more
 

@@ -233,7 +233,7 @@ def test_a_judge_that_never_makes_sense_leaves_every_claim_unchecked() -> None:
     verdicts = LLMVerifier(model=FakeListChatModel(responses=["hm"])).invoke(task(*CLAIMS))
     assert labels(verdicts) == ["unchecked"] * 3
     assert verdicts[0].reason == (
-        "the model's reply to 'verify_claims' does not fit, nor does its second attempt: "
+        "the model's reply to 'verify_claims' could not be used, and neither could the second one: "
         "it has no line that begins with the tag that was given"
     )
 
@@ -367,7 +367,7 @@ def test_what_is_wrong_with_a_reply_is_said(reply: Any, reason: str) -> None:
     verifier, _ = judge(*[reply] * 4)
     (verdict,) = verifier.invoke(task(CLAIMS[0]))
     assert verdict.reason is not None
-    assert verdict.reason.endswith(f"second attempt: {reason}")
+    assert verdict.reason.endswith(f"second one: {reason}")
 
 
 @pytest.mark.parametrize("body", ["", "null", "<html>Busy</html>", '{"choices": []}'])

@@ -76,7 +76,7 @@ def test_a_word_is_a_verdict(text: str, label: str) -> None:
 @pytest.mark.parametrize("text", NO_LABELS)
 def test_a_label_further_on_in_a_sentence_is_no_verdict(text: str) -> None:
     (verdict,) = verify(FakeListChatModel(responses=[text]))
-    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is not a label")
 
 
 def test_the_citation_is_the_sentence_that_fits_the_claim_best() -> None:
@@ -198,7 +198,7 @@ def test_log_probabilities_of_a_label_further_on_are_no_verdict() -> None:
     raw = AIMessage("Not supported", response_metadata=metadata)
     assert label_probabilities(raw) == {}
     (verdict,) = verify(ScriptedChatModel(replies=[raw, raw]))
-    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is not a label")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_reply_that_is_no_label_is_asked_for_once_more() -> None:
     assert verify(model)[0].verdict == "supported"
     model = ScriptedChatModel(replies=["hm", "hm"])
     (verdict,) = verify(model)
-    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is no label")
+    assert (verdict.verdict, verdict.reason) == ("unchecked", "the reply is not a label")
 
 
 def test_a_refusal_is_unchecked_and_not_asked_again() -> None:

@@ -20,9 +20,9 @@ from langchain_groundedness.verification.embedded.statement import read_statemen
 from langchain_groundedness.verification.embedded.windows import (
     Match,
     chosen_units,
+    encoder_input,
     joined,
     match_statement,
-    read_for,
 )
 
 TOKENIZER = Tokenizer.from_str((model_folder() / "tokenizer.json").read_text("utf-8"))
@@ -53,7 +53,7 @@ def match_of(claim: str, index: EvidenceIndex) -> Match:
 
 
 def pairs_of(claim: str, index: EvidenceIndex, question: str | None = None) -> list[Pair]:
-    read = read_for(read_statement(claim, question), match_of(claim, index), index)
+    read = encoder_input(read_statement(claim, question), match_of(claim, index), index)
     return list(read.pairs)
 
 
@@ -197,6 +197,6 @@ def test_a_claim_without_a_blank_is_read_in_pieces_too(claim: str) -> None:
     index = index_of("Rome is old.")
     match = match_of("Rome is old.", index)
     statement = read_statement(claim, None)
-    pairs = read_for(statement, match, index).pairs
+    pairs = encoder_input(statement, match, index).pairs
     assert "".join(pair.claim for pair in pairs).replace(" ", "") == statement.text
     assert max(tokens(pair) for pair in pairs[:3]) <= LONGEST_PAIR

@@ -9,7 +9,7 @@ from langchain_groundedness.types import ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded.encoder import Floats
 from langchain_groundedness.verification.embedded.judgement import ClaimEvidence
 from langchain_groundedness.verification.embedded.support_model import (
-    Reading,
+    EncoderLogOdds,
     SupportModel,
     read_logits,
 )
@@ -61,7 +61,7 @@ class ProbabilisticVerifier(EmbeddedVerifier):
 def _class_probabilities(
     verdict: ClaimVerdict,
     evidence: ClaimEvidence | ClaimVerdict,
-    reading: Reading | None,
+    reading: EncoderLogOdds | None,
     model: SupportModel,
 ) -> ClassProbabilities | None:
     if verdict.verdict == "unchecked":
@@ -78,9 +78,9 @@ def _class_probabilities(
 
 
 def _contradicted_share(
-    evidence: ClaimEvidence, reading: Reading | None, model: SupportModel
+    evidence: ClaimEvidence, reading: EncoderLogOdds | None, model: SupportModel
 ) -> float:
     """Give the share of contradiction in what is not support."""
     if evidence.statement.denies or evidence.finding is not None:
         return 1.0
-    return 0.0 if reading is None else model.opposition(reading)
+    return 0.0 if reading is None else model.contradiction_probability(reading)

@@ -12,13 +12,16 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from langchain_groundedness.text.words import Word, each_word
+from langchain_groundedness.verification.embedded.expanded_documents import (
+    EvidenceUnit,
+    expand_document,
+)
 from langchain_groundedness.verification.embedded.quantities import (
     Quantity,
     each_quantity,
     same_quantity,
     units_fit,
 )
-from langchain_groundedness.verification.embedded.structure import Sentence, write_out
 
 __all__ = ["EvidenceIndex"]
 
@@ -147,7 +150,7 @@ class EvidenceIndex:
         )
         headings = array("b")
         for number, document in enumerate(documents):
-            text, sentences = write_out(document.page_content)
+            text, sentences = expand_document(document.page_content)
             self._texts.append(text)
             for unit, words in _units(text, sentences):
                 numbers.append(number)
@@ -247,7 +250,9 @@ class EvidenceIndex:
         return self._texts[document][int(self._starts[first]) : int(self._ends[last])]
 
 
-def _units(text: str, sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, list[Word]]]:
+def _units(
+    text: str, sentences: Sequence[EvidenceUnit]
+) -> Iterator[tuple[EvidenceUnit, list[Word]]]:
     """Cut overlong sentences into pieces, and give each with its words."""
     words = each_word(text)
     word = next(words, None)
@@ -263,7 +268,7 @@ def _units(text: str, sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence,
             yield _part(text, sentence, start, sentence.end), mine
 
 
-def _part(text: str, sentence: Sentence, start: int, end: int) -> Sentence:
+def _part(text: str, sentence: EvidenceUnit, start: int, end: int) -> EvidenceUnit:
     end = start + len(text[start:end].rstrip())
     if not sentence.as_it_stands:
         return sentence._replace(start=start, end=end)

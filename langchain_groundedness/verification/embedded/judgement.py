@@ -1,7 +1,8 @@
 """From one claim and the indexed evidence to a verdict; pure logic around the support model.
 
 `gather_evidence` finds everything that can be known without the encoder, and the pairs that the
-encoder should read; `judge` makes the verdict of both.
+encoder should read; `judge` makes the verdict of both. The threshold is in `model/signals.json`,
+unless a calibration has another.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,17 +23,17 @@ from langchain_groundedness.verification.embedded.encoder import Floats as Logit
 from langchain_groundedness.verification.embedded.encoder import Pair
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.language import reads_as_english
-from langchain_groundedness.verification.embedded.statement import Item, Statement, read_statement
+from langchain_groundedness.verification.embedded.statement import Item, ParsedClaim, read_statement
 from langchain_groundedness.verification.embedded.support_model import (
-    Reading,
+    EncoderLogOdds,
     SupportModel,
     read_logits,
 )
 from langchain_groundedness.verification.embedded.windows import (
     Match,
     Window,
+    encoder_input,
     match_statement,
-    read_for,
     signals,
 )
 
@@ -40,17 +41,17 @@ __all__ = [
     "OTHER_LANGUAGE",
     "VERIFIER",
     "ClaimEvidence",
-    "decides",
     "find_difference",
     "gather_evidence",
     "judge",
+    "overrides_model",
     "own_words_found",
 ]
 
 VERIFIER = "embedded"
 
 OTHER_LANGUAGE = (
-    "the embedded verifier reads English, and claim or documents are in another language: "
+    "the embedded verifier reads English, and the claim or the documents are in another language: "
     "use a chat model (model=...) for them"
 )
 
@@ -80,7 +81,7 @@ _RECALL_MARGIN = 0.05
 """By how much more one sentence must say of a claim than another to count as saying more."""
 
 
-class Finding(NamedTuple):
+class LocatedDifference(NamedTuple):
     """A difference, and the sentence it was found in."""
 
     difference: Difference
@@ -96,9 +97,9 @@ class ClaimEvidence(NamedTuple):
     claim: Claim
     documents: Sequence[Document]
     sources: EvidenceIndex
-    statement: Statement
+    statement: ParsedClaim
     match: Match
-    finding: Finding | None
+    finding: LocatedDifference | None
     signals: dict[str, float] | None
     """`None` where the documents say nothing of the claim's own words."""
     units: tuple[int, ...]
@@ -130,7 +131,7 @@ def gather_evidence(
         chance = 0.0 if statement.items else None
         return _unverifiable(claim, chance, _why_unverifiable(statement, match))
     measured = signals(statement, match, index) if own_words_found(statement, match) else None
-    read = read_for(statement, match, index)
+    read = encoder_input(statement, match, index)
     in_english = all(map(_in_english, read.pairs))
     return ClaimEvidence(
         claim=claim,
@@ -151,7 +152,7 @@ def _in_english(pair: Pair) -> bool:
     return reads_as_english(pair.claim) and reads_as_english(f"{pair.evidence} {pair.claim}")
 
 
-def own_words_found(statement: Statement, match: Match) -> bool:
+def own_words_found(statement: ParsedClaim, match: Match) -> bool:
     """Tell whether the documents say anything of the claim itself, not just of its question."""
     return any(
         found > 0 for item, found in zip(statement.items, match.anywhere, strict=True) if item.own
@@ -184,7 +185,7 @@ def judge(
 
 def _judge(
     evidence: ClaimEvidence,
-    reading: Reading | None,
+    reading: EncoderLogOdds | None,
     probability: float,
     model: SupportModel,
     threshold: float,
@@ -192,13 +193,16 @@ def _judge(
     finding = evidence.finding
     if evidence.statement.denies:
         return _judge_denial(evidence, probability, model, threshold)
-    if finding is not None and decides(finding, evidence.statement, evidence.match):
+    if finding is not None and overrides_model(finding, evidence.statement, evidence.match):
         probability = min(probability, model.support_despite[finding.difference.kind])
     if probability >= threshold:
         return _supported(evidence, probability)
     if finding is not None:
         return _contradicted(evidence, probability, finding)
-    if reading and (1 - probability) * model.opposition(reading) >= _SURE_CONTRADICTION:
+    if (
+        reading
+        and (1 - probability) * model.contradiction_probability(reading) >= _SURE_CONTRADICTION
+    ):
         return _opposed(evidence, probability)
     return _unverifiable(
         evidence.claim, probability, _why_unverifiable(evidence.statement, evidence.match)
@@ -213,7 +217,7 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     )
     elsewhere = _complementary(window, evidence)
     cited = [
-        *_sharing(window, evidence.statement, evidence.sources),
+        *_overlapping_units(window, evidence.statement, evidence.sources),
         *(other.first for other in elsewhere),
     ]
     says = {each.first: each.recall for each in evidence.match.pool}
@@ -251,14 +255,16 @@ def _complementary(window: Window, evidence: ClaimEvidence) -> list[Window]:
     return filling
 
 
-def _conflicts(finding: Finding, cited: Sequence[int]) -> bool:
+def _conflicts(finding: LocatedDifference, cited: Sequence[int]) -> bool:
     sure = finding.difference.kind in ("quantity", "date") and (
         finding.difference.agreement >= CLEAR
     )
     return sure and finding.window.first not in cited
 
 
-def _contradicted(evidence: ClaimEvidence, probability: float, finding: Finding) -> ClaimVerdict:
+def _contradicted(
+    evidence: ClaimEvidence, probability: float, finding: LocatedDifference
+) -> ClaimVerdict:
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
@@ -288,7 +294,7 @@ def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
         citations=evidence.cite(
-            _sharing(evidence.match.best[-1], evidence.statement, evidence.sources)
+            _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
         ),
         verifier=VERIFIER,
     )
@@ -302,7 +308,7 @@ def _judge_denial(
     A difference that would not outweigh the model is none here either: another year beside the
     one that was asked for denies nothing.
     """
-    if evidence.finding is not None and decides(
+    if evidence.finding is not None and overrides_model(
         evidence.finding, evidence.statement, evidence.match
     ):
         difference = evidence.finding.difference
@@ -338,7 +344,7 @@ def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> 
     )
 
 
-def _sharing(window: Window, statement: Statement, index: EvidenceIndex) -> list[int]:
+def _overlapping_units(window: Window, statement: ParsedClaim, index: EvidenceIndex) -> list[int]:
     """Give the units of a window that share a word or a quantity with the statement."""
     stems = {index.vocabulary.get(item.stem) for item in statement.items}
     sharing = [
@@ -362,7 +368,7 @@ def _wording(difference: Difference) -> str:
     )
 
 
-def _why_unverifiable(statement: Statement, match: Match | None) -> str:
+def _why_unverifiable(statement: ParsedClaim, match: Match | None) -> str:
     if not statement.items:
         return "The claim says nothing that could be looked for."
     missing = _missing(statement, match.best[-1].found if match else None)
@@ -371,7 +377,7 @@ def _why_unverifiable(statement: Statement, match: Match | None) -> str:
     return "The words of the claim are in the documents, but no passage says this."
 
 
-def _missing(statement: Statement, found: Floats | None) -> list[str]:
+def _missing(statement: ParsedClaim, found: Floats | None) -> list[str]:
     """Name what was not found; neighbouring words make one phrase."""
     spans: list[tuple[int, int]] = []
     before_was_missing = False
@@ -389,14 +395,16 @@ def _missing(statement: Statement, found: Floats | None) -> list[str]:
     return list(dict.fromkeys(statement.text[start:end] for start, end in spans))
 
 
-def find_difference(statement: Statement, match: Match, index: EvidenceIndex) -> Finding | None:
+def find_difference(
+    statement: ParsedClaim, match: Match, index: EvidenceIndex
+) -> LocatedDifference | None:
     """Find the sentence that differs from the statement most clearly."""
     texts = [index.text(window.first, window.last) for window in match.sentences]
     exchange = exchanged_values(statement.text, texts)
     if exchange is not None and exchange[1].claim_start >= statement.own_start:
-        return Finding(exchange[1], match.sentences[exchange[0]])
+        return LocatedDifference(exchange[1], match.sentences[exchange[0]])
     found = [
-        Finding(difference, window)
+        LocatedDifference(difference, window)
         for window, text in zip(match.sentences, texts, strict=True)
         if (difference := _differing(statement.text, text, window))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
@@ -422,7 +430,7 @@ def _differing(claim: str, sentence: str, window: Window) -> Difference | None:
     )
 
 
-def decides(finding: Finding, statement: Statement, match: Match) -> bool:
+def overrides_model(finding: LocatedDifference, statement: ParsedClaim, match: Match) -> bool:
     """Tell whether a difference outweighs the model."""
     difference = finding.difference
     if difference.kind == "exchange":
@@ -433,20 +441,21 @@ def decides(finding: Finding, statement: Statement, match: Match) -> bool:
         return finding.window == match.sentences[0]
     value = np.array([_inside(difference, item, statement) for item in statement.items])
     elsewhere = [
-        _rest(window, value, match)
+        _recall_without_value(window, value, match)
         for window in match.pool
         if window.first not in finding.alike and (window.found[value] > _HALF).any()
     ]
-    more = max(elsewhere, default=0.0) + _RECALL_MARGIN < _rest(finding.window, value, match)
+    here = _recall_without_value(finding.window, value, match)
+    more = max(elsewhere, default=0.0) + _RECALL_MARGIN < here
     return more and (difference.parallel or not elsewhere)
 
 
-def _inside(difference: Difference, item: Item, statement: Statement) -> bool:
+def _inside(difference: Difference, item: Item, statement: ParsedClaim) -> bool:
     start = item.quantity.start if item.quantity else statement.words[item.position].start
     return difference.claim_start <= start < difference.claim_end
 
 
-def _rest(window: Window, value: NDArray[np.bool_], match: Match) -> float:
+def _recall_without_value(window: Window, value: NDArray[np.bool_], match: Match) -> float:
     """Share of what a claim says besides a value that a window says; 1 if it says no more."""
     weights = match.weights[~value]
     return float(window.found[~value] @ weights / weights.sum()) if weights.any() else 1.0

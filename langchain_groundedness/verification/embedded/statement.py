@@ -8,7 +8,7 @@ from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, fin
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
-__all__ = ["Item", "Statement", "blank_references", "is_short_answer", "read_statement"]
+__all__ = ["Item", "ParsedClaim", "blank_references", "is_short_answer", "read_statement"]
 
 _QUANTITY_WEIGHT = 7.0
 
@@ -59,7 +59,7 @@ class Item(NamedTuple):
     """Index of its first mention among the words of the statement."""
 
 
-class Statement(NamedTuple):
+class ParsedClaim(NamedTuple):
     """A claim as the verifier reads it."""
 
     text: str
@@ -72,7 +72,7 @@ class Statement(NamedTuple):
     """Whether the claim is a bare "no", so that `text` is what it denies."""
 
 
-def read_statement(claim: str, question: str | None = None) -> Statement:
+def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
     """Read a claim; a very short one is read together with the question it answers."""
     text = blank_references(claim)
     own_start = 0
@@ -87,7 +87,7 @@ def read_statement(claim: str, question: str | None = None) -> Statement:
             text, own_start = f"{question} {text}", len(question) + 1
     words = find_words(text)
     quantities = find_quantities(text)
-    return Statement(
+    return ParsedClaim(
         text,
         own_start,
         tuple(words),

@@ -18,12 +18,12 @@ from langchain_groundedness.verification.embedded.model_files import (
 )
 
 __all__ = [
-    "Reading",
+    "EncoderLogOdds",
     "SupportModel",
-    "opposition_odds",
+    "opposition_log_odds",
     "read_logits",
+    "support_log_odds",
     "support_model",
-    "support_odds",
 ]
 
 _SUPPORTED, _CONTRADICTED, _UNVERIFIABLE = map(
@@ -32,7 +32,7 @@ _SUPPORTED, _CONTRADICTED, _UNVERIFIABLE = map(
 _STEEPEST = 30.0
 
 
-class Reading(NamedTuple):
+class EncoderLogOdds(NamedTuple):
     """What the encoder says of a claim, as log odds."""
 
     support: float
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     """Of contradicted against unverifiable."""
 
 
-class Combination(BaseModel):
+class CombinedModel(BaseModel):
     """A logistic regression over what signals and encoder say, both as log odds."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -59,7 +59,7 @@ class Combination(BaseModel):
     """The probability that at most a tenth of the unsupported claims of any such set reach."""
     opposition_scale: float
     opposition_shift: float
-    """Both make the log odds of contradicted against unverifiable honest."""
+    """Scale and shift that calibrate the log odds of contradicted against unverifiable."""
 
 
 class SupportModel(BaseModel):
@@ -75,9 +75,9 @@ class SupportModel(BaseModel):
     support_despite: dict[str, float]
     """How often people called a claim supported although the evidence was found to differ from it
     in a value, by kind of difference."""
-    combined: Combination
+    combined: CombinedModel
 
-    def probability(self, signals: Mapping[str, float], reading: Reading | None) -> float:
+    def probability(self, signals: Mapping[str, float], reading: EncoderLogOdds | None) -> float:
         """Estimate how likely the evidence supports the claim."""
         score = self.bias + sum(w * signals[name] for name, w in self.weights.items())
         if reading is not None:
@@ -86,13 +86,13 @@ class SupportModel(BaseModel):
             score = mix.bias + mix.signals * score + read
         return _sigmoid(score)
 
-    def threshold_for(self, reading: Reading | None, *, strict: bool = False) -> float:
+    def threshold_for(self, reading: EncoderLogOdds | None, *, strict: bool = False) -> float:
         """Give the probability from which a claim counts as supported."""
         if strict:
             return self.combined.strict_threshold
         return self.threshold if reading is None else self.combined.threshold
 
-    def opposition(self, reading: Reading) -> float:
+    def contradiction_probability(self, reading: EncoderLogOdds) -> float:
         """Estimate how likely the evidence contradicts a claim that it does not support."""
         mix = self.combined
         return _sigmoid(mix.opposition_shift + mix.opposition_scale * reading.opposition)
@@ -102,16 +102,16 @@ def _sigmoid(odds: float) -> float:
     return 1 / (1 + math.exp(-max(min(odds, _STEEPEST), -_STEEPEST)))
 
 
-def read_logits(logits: Floats) -> Reading | None:
+def read_logits(logits: Floats) -> EncoderLogOdds | None:
     """Make one reading of the logits of a claim."""
     if not len(logits):
         return None
-    support = support_odds(logits)
+    support = support_log_odds(logits)
     least = int(support.argmin())
-    return Reading(float(support[least]), float(opposition_odds(logits)[least]))
+    return EncoderLogOdds(float(support[least]), float(opposition_log_odds(logits)[least]))
 
 
-def support_odds(logits: Floats) -> NDArray[np.float64]:
+def support_log_odds(logits: Floats) -> NDArray[np.float64]:
     """Give the log odds of supported against the rest."""
     rows = logits.astype(np.float64)
     odds: NDArray[np.float64] = rows[:, _SUPPORTED] - np.logaddexp(
@@ -120,7 +120,7 @@ def support_odds(logits: Floats) -> NDArray[np.float64]:
     return odds
 
 
-def opposition_odds(logits: Floats) -> NDArray[np.float64]:
+def opposition_log_odds(logits: Floats) -> NDArray[np.float64]:
     """Give the log odds of contradicted against unverifiable."""
     rows = logits.astype(np.float64)
     odds: NDArray[np.float64] = rows[:, _CONTRADICTED] - rows[:, _UNVERIFIABLE]

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field
 from typing_extensions import override
 
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness.inputs.formats import NO_DOCUMENTS, has_text
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.base import FinalVerdicts, PooledVerifier, VerdictSteps
@@ -154,7 +154,7 @@ class EmbeddedVerifier(PooledVerifier):
             if key not in indexes:
                 indexes[key] = _index(task.documents)
         except Exception as exc:  # noqa: BLE001  (any text may come)
-            return [_unchecked(claim, _cause(caught(exc))) for claim in task.claims]
+            return [_unchecked(claim, _cause(record_error(exc))) for claim in task.claims]
         return [_examined(claim, task, indexes[key]) for claim in task.claims]
 
     def _verdict(
@@ -171,7 +171,7 @@ class EmbeddedVerifier(PooledVerifier):
                 strict=self.profile == "strict",
             )
         except Exception as exc:  # noqa: BLE001  (as above: the others keep their verdicts)
-            return _unchecked(evidence.claim, _cause(caught(exc)))
+            return _unchecked(evidence.claim, _cause(record_error(exc)))
 
 
 def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
@@ -205,7 +205,7 @@ def _examined(
     try:
         return gather_evidence(claim, task, index)
     except Exception as exc:  # noqa: BLE001  (any text may come)
-        return _unchecked(claim, _cause(caught(exc)))
+        return _unchecked(claim, _cause(record_error(exc)))
 
 
 def _unchecked(claim: Claim, reason: str) -> ClaimVerdict:

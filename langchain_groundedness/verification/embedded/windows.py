@@ -19,16 +19,16 @@ from langchain_groundedness.verification.embedded.quantities import (
     phrase_of,
     same_quantity,
 )
-from langchain_groundedness.verification.embedded.statement import Item, Statement
+from langchain_groundedness.verification.embedded.statement import Item, ParsedClaim
 
 __all__ = [
     "WORDS",
     "Match",
     "Window",
     "chosen_units",
+    "encoder_input",
     "joined",
     "match_statement",
-    "read_for",
     "signals",
 ]
 
@@ -90,7 +90,7 @@ class Match(NamedTuple):
     """Per item: what the whole of the documents says of it."""
 
 
-def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
+def match_statement(statement: ParsedClaim, index: EvidenceIndex) -> Match | None:
     """Search all documents for what they say of a statement."""
     places = [_places(item, index, statement) for item in statement.items]
     weights = np.array([item.weight for item in statement.items], dtype=np.float64)
@@ -121,7 +121,7 @@ def match_statement(statement: Statement, index: EvidenceIndex) -> Match | None:
     )
 
 
-def _places(item: Item, index: EvidenceIndex, statement: Statement) -> tuple[Ints, Floats]:
+def _places(item: Item, index: EvidenceIndex, statement: ParsedClaim) -> tuple[Ints, Floats]:
     if item.quantity is not None:
         units = index.units_giving(item.quantity, statement.quantities)
         return units, np.ones(len(units))
@@ -173,7 +173,7 @@ def _ranked(
     ]
 
 
-class Reading(NamedTuple):
+class EncoderInput(NamedTuple):
     """What is read for one claim."""
 
     units: tuple[int, ...]
@@ -182,9 +182,9 @@ class Reading(NamedTuple):
     """One, or several for an overlong claim: all of it must be supported."""
 
 
-def read_for(
-    statement: Statement, match: Match, index: EvidenceIndex, *, words: int = WORDS
-) -> Reading:
+def encoder_input(
+    statement: ParsedClaim, match: Match, index: EvidenceIndex, *, words: int = WORDS
+) -> EncoderInput:
     """Give what the encoder is to read for a claim.
 
     The question of the answer is not among it, unless the claim is too short without: what only
@@ -193,11 +193,11 @@ def read_for(
     units = chosen_units(match, index, words=words)
     evidence = joined(units, match, index)[:_LONGEST_READING]
     claim = _in_values_of_the_evidence(statement, units, index)
-    return Reading(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(claim)))
+    return EncoderInput(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(claim)))
 
 
 def _in_values_of_the_evidence(
-    statement: Statement, units: Sequence[int], index: EvidenceIndex
+    statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str:
     """Write the values of a claim as the evidence does, where it gives them in another way.
 
@@ -213,7 +213,7 @@ def _in_values_of_the_evidence(
 
 
 def _given(
-    claimed: Quantity, statement: Statement, units: Sequence[int], index: EvidenceIndex
+    claimed: Quantity, statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str | None:
     """Give how the evidence puts a value of the claim; nothing if it has the same words for it."""
     giving = set(index.units_giving(claimed, statement.quantities).tolist())
@@ -318,7 +318,7 @@ def _runs(units: Sequence[int], index: EvidenceIndex) -> Iterator[str]:
             start = place
 
 
-def signals(statement: Statement, match: Match, index: EvidenceIndex) -> dict[str, float]:
+def signals(statement: ParsedClaim, match: Match, index: EvidenceIndex) -> dict[str, float]:
     """Measure how much of a statement the evidence says, as five shares of 0 to 1.
 
     Each is given once more above `_NEARLY_ALL`, so that a linear model sees that the last fifth
@@ -342,7 +342,7 @@ def _recall(found: Floats, some: NDArray[np.bool_], weights: Floats) -> float:
     return float(found[some] @ weights[some] / weights[some].sum()) if some.any() else 1.0
 
 
-def _word_recall(statement: Statement, window: Window, index: EvidenceIndex) -> float:
+def _word_recall(statement: ParsedClaim, window: Window, index: EvidenceIndex) -> float:
     """Share of the claim's words, the small ones included, that a window says."""
     own = {word.stem for word in statement.words if word.start >= statement.own_start}
     evidence_words = set(index.stems_in(window.first, window.last).tolist())

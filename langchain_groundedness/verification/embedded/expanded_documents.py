@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from langchain_groundedness.text.markdown import Block, blocks
+from langchain_groundedness.text.markdown import Block, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
-__all__ = ["Sentence", "write_out"]
+__all__ = ["EvidenceUnit", "expand_document"]
 
 _LEVEL = re.compile(r"[#=]+")
 _MARKERS = " \t#=*_>"
@@ -25,7 +25,7 @@ _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-class Sentence(NamedTuple):
+class EvidenceUnit(NamedTuple):
     """A sentence, row, record or value."""
 
     start: int
@@ -39,9 +39,9 @@ class Sentence(NamedTuple):
     is_heading: bool
 
 
-def write_out(text: str) -> tuple[str, list[Sentence]]:
+def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
     """Write a document out, each row, value and item with its header, path or heading."""
-    sentences: list[Sentence] = []
+    sentences: list[EvidenceUnit] = []
     written: list[str] = []
     size = before = 0
     for piece in _pieces(text):
@@ -56,7 +56,7 @@ def write_out(text: str) -> tuple[str, list[Sentence]]:
         end = size if written else piece.end
         as_it_stands = piece.meant is None
         sentences.append(
-            Sentence(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
+            EvidenceUnit(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
         )
         before = piece.end
     return "".join(written) if written else text, sentences
@@ -98,7 +98,7 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
             if is_row and in_table:
                 yield _whole(text, block, _under(headings, _row(columns, text, block)))
             elif not in_table:
-                columns = _cells(text, block) if is_row else []
+                columns = table_cells(text[block.body : block.end]) if is_row else []
             header = block if is_row and not in_table else None
             in_table = True
             continue
@@ -137,13 +137,8 @@ def _whole(text: str, block: Block, meant: str) -> _Piece:
     return _Piece(block.start, block.start + len(text[block.start : block.end].rstrip()), meant)
 
 
-def _cells(text: str, block: Block) -> list[str]:
-    line = text[block.start : block.end].strip().lstrip(">").strip()
-    return [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
-
-
 def _row(columns: Sequence[str], text: str, block: Block) -> str:
-    cells = _cells(text, block)
+    cells = table_cells(text[block.body : block.end])
     named = [f"{h}: {c}" if h else c for h, c in zip(columns, cells, strict=False) if c]
     return _ended("; ".join([*named, *filter(None, cells[len(columns) :])]))
 

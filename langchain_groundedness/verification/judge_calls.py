@@ -1,4 +1,4 @@
-"""Batched verification: several claims in one call, the reply one short line per claim."""
+"""Calls to a judge; in those of `batched`, several claims and a reply of one line per claim."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
-from langchain_groundedness._runtime.telemetry import caught
+from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.evidence.packing import passage_sentences, shares_content_word
 from langchain_groundedness.exceptions import GroundednessError, OutputParsingError, details
 from langchain_groundedness.llm.prompts import (
     VerdictLines,
     fence,
-    fold_space,
+    on_one_line,
     question_part,
     reply_tag,
     with_tag,
@@ -79,7 +79,7 @@ def judge_together(
         try:
             reply = yield ModelCall(ask, values, options={"budget": budget, "read": read})
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            reason = why_unchecked(caught(exc))
+            reason = why_unchecked(record_error(exc))
             if isinstance(exc, ModelRefusedError) or not isinstance(exc, OutputParsingError):
                 reasons |= dict.fromkeys(reasons.keys() - asked_alone, reason)
                 break
@@ -113,7 +113,7 @@ def _plain_verdicts(
         try:
             verdict = yield from ask(call, claim, last_reply)
         except Exception as exc:  # noqa: BLE001  (a provider may fail in any way)
-            caught(exc)
+            record_error(exc)
             break
         if verdict:
             verdicts[claim.id] = verdict
@@ -129,7 +129,7 @@ def _request(
 ) -> tuple[dict[str, str], ReplyReader]:
     """Fill the variables of the prompt, and make what reads the reply."""
     shown = call.evidence.shown
-    numbered = "\n".join(f"C{number}: {fold_space(c.text)}" for number, c in enumerate(group, 1))
+    numbered = "\n".join(f"C{number}: {on_one_line(c.text)}" for number, c in enumerate(group, 1))
     question, claims = question_part(call.task.question), fence("claims", numbered)
     tag = reply_tag(shown, question, claims)
     problems = sorted({wrong[claim.id] for claim in group if claim.id in wrong})
@@ -189,7 +189,7 @@ def _of_the_client(exc: Exception) -> bool:
 _NUMBERS = re.compile(r"[\s\[]*[0-9]{1,6}\]?(?:,?\s+\[?[0-9]{1,6}\]?){0,20}[\s.]*")
 
 
-class _Sentence(NamedTuple):
+class _NumberedSentence(NamedTuple):
     block: int
     """Its block: sentences of one block have no heading between them."""
     document: int
@@ -201,7 +201,7 @@ class _Sentence(NamedTuple):
 class NumberedEvidence(NamedTuple):
     """The sentences of an evidence batch, numbered from 1 as the judge sees them."""
 
-    sentences: tuple[_Sentence, ...]
+    sentences: tuple[_NumberedSentence, ...]
     shown: str
     """One per line, a blank line between passages, all fenced. A bare number is one token for
     each sentence; brackets would be three. Headings have no number, so they cannot be cited."""
@@ -209,7 +209,7 @@ class NumberedEvidence(NamedTuple):
     @classmethod
     def of(cls, batch: EvidenceBatch) -> "NumberedEvidence":
         """Number the sentences of a batch."""
-        sentences: list[_Sentence] = []
+        sentences: list[_NumberedSentence] = []
         lines: list[str] = []
         block = 0
         for passage in batch.passages:
@@ -222,8 +222,8 @@ class NumberedEvidence(NamedTuple):
                     block += 1
                     continue
                 where = (part.document, part.start, part.end)
-                sentences.append(_Sentence(block, *where, part.text))
-                lines.append(f"{len(sentences)} {fold_space(part.text)}")
+                sentences.append(_NumberedSentence(block, *where, part.text))
+                lines.append(f"{len(sentences)} {on_one_line(part.text)}")
         return cls(tuple(sentences), fence("evidence", "\n".join(lines)))
 
     def verdict(
@@ -249,7 +249,7 @@ class NumberedEvidence(NamedTuple):
     def _citations(
         self, claim: Claim, numbers: Iterable[int], documents: Sequence[Document]
     ) -> tuple[Citation, ...]:
-        spans: list[_Sentence] = []
+        spans: list[_NumberedSentence] = []
         previous = -1
         for number in sorted(set(numbers)):
             sentence = self.sentences[number - 1]
@@ -265,5 +265,5 @@ class NumberedEvidence(NamedTuple):
 
 def _unnumbered(heading: str) -> str:
     """Show a heading so that it does not look like a numbered sentence."""
-    shown = fold_space(heading)
+    shown = on_one_line(heading)
     return f"# {shown}" if shown[:1].isalnum() else shown

@@ -1,4 +1,4 @@
-"""A record as a reviewer reads it: claims in the answer, citations in their documents; pure.
+"""A record as a reviewer reads it: claims in the answer, citations in their documents.
 
 Its own module because it is pure: what a page shows, before it is a page.
 """

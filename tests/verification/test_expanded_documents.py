@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
-from langchain_groundedness.verification.embedded.structure import write_out
+from langchain_groundedness.verification.embedded.expanded_documents import expand_document
 
 MANUAL = """\
 # Pump P2
@@ -28,12 +28,12 @@ Done.
 
 
 def said(document: str) -> list[str]:
-    text, sentences = write_out(document)
+    text, sentences = expand_document(document)
     return [text[sentence.start : sentence.end] for sentence in sentences]
 
 
 def cited(document: str) -> list[str]:
-    return [document[s.source_start : s.source_end] for s in write_out(document)[1]]
+    return [document[s.source_start : s.source_end] for s in expand_document(document)[1]]
 
 
 def test_rows_have_their_headers_and_items_their_heading() -> None:
@@ -48,6 +48,15 @@ def test_rows_have_their_headers_and_items_their_heading() -> None:
         "Then wait.",
         "Done.",
     ]
+
+
+def test_an_escaped_pipe_is_text_of_its_cell() -> None:
+    table = "| flag \\| key | value |\n|---|---|\n| E06 | red\\|blue |\n| E07 | green \\|"
+    assert said(table) == [
+        "flag | key: E06; value: red|blue.",
+        "flag | key: E07; value: green |.",
+    ]
+    assert cited(table) == ["| E06 | red\\|blue |", "| E07 | green \\|"]
 
 
 def test_what_is_cited_is_what_the_document_has_there() -> None:
@@ -98,7 +107,7 @@ def test_values_have_their_path_and_records_are_one_sentence() -> None:
     "document", ["{not: json}", "[1, 2", "{}", "[]", '{"a": {}}', "[[]]", "[" * 9999]
 )
 def test_what_is_no_json_or_holds_nothing_is_read_all_the_same(document: str) -> None:
-    write_out(document)
+    expand_document(document)
 
 
 _LINES = st.sampled_from(
@@ -127,7 +136,7 @@ _LINES = st.sampled_from(
 
 @given(st.one_of(st.text(), st.lists(_LINES).map("\n".join)))
 def test_sentences_are_in_order_and_cite_what_is_there(document: str) -> None:
-    text, sentences = write_out(document)
+    text, sentences = expand_document(document)
     at = source = 0
     for sentence in sentences:
         assert at <= sentence.start < sentence.end <= len(text)
@@ -147,7 +156,7 @@ _VALUES = st.recursive(
 @given(_VALUES, st.sampled_from([None, 1]))
 def test_every_value_of_json_is_said(value: object, indent: int | None) -> None:
     document = json.dumps({"value": value}, indent=indent)
-    text, sentences = write_out(document)
+    text, sentences = expand_document(document)
     at = 0
     for sentence in sentences:
         assert at <= sentence.source_start < sentence.source_end <= len(document)
