@@ -299,17 +299,24 @@ def test_a_plain_question_is_answered_by_a_label_that_is_whole(label: Any) -> No
     assert labels(in_plain_words(label, "1").invoke(task(*CLAIMS))) == ["unchecked"] * 3
 
 
-async def test_plain_questions_are_asked_at_every_entry_point() -> None:
+async def test_plain_questions_are_asked_at_every_async_entry_point() -> None:
     verifier, request = in_plain_words("Yes.", "[1]"), task(*CLAIMS)
     found = [
         await verifier.ainvoke(request),
-        [v for part in verifier.stream(request) for v in part],
         [v async for part in verifier.astream(request) for v in part],
+    ]
+    assert [labels(each) for each in found] == [["supported"] * 3] * 2
+
+
+def test_plain_questions_are_asked_when_a_reply_streams_and_in_a_single_pass() -> None:
+    verifier, request = in_plain_words("Yes.", "[1]"), task(*CLAIMS)
+    found = [
+        [v for part in verifier.stream(request) for v in part],
         SinglePassJudge(model=verifier.model).invoke(
             request.model_copy(update={"answer": " ".join(CLAIMS)})
         ),
     ]
-    assert [labels(each) for each in found] == [["supported"] * 3] * 4
+    assert [labels(each) for each in found] == [["supported"] * 3] * 2
 
 
 def test_a_reason_says_that_no_call_was_left_for_plain_questions() -> None:
