@@ -20,7 +20,7 @@ from evidence import Evidence
 from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
-from passages import TWINS, Passage, read_passages
+from passages import CONTRAST_PAIRS, Passage, read_passages
 from records import kinds, recorded
 from rule_claims import made_claims, reworded
 from true_edits import lower_first
@@ -39,7 +39,7 @@ _FINE = {
 }
 _LENGTHS = (60, 110, 110, 160)
 """Words of evidence: as at inference, fewer, and as for a second reading."""
-_LENGTHS_OF_TWINS = (60, 60, 110, 160)
+_LENGTHS_OF_CONTRAST_PAIRS = (60, 60, 110, 160)
 """Less on average, since a claim of theirs mostly rests on one or two sentences."""
 _LONG_CLAIM = 40
 _ARTICLES = "wikipedia_articles.jsonl.gz"
@@ -113,7 +113,7 @@ def main() -> None:
         "facts": lambda: _facts(data, options.rules),
         "records": lambda: _records(options.rules),
         "passages": _passages,
-        "twins": _twins,
+        "contrast_pairs": _contrast_pairs,
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -317,13 +317,13 @@ def _passages() -> Iterator[Row]:
         yield from _beside_another(passage, claims, others, chosen.choice(_LENGTHS[1:]), chosen)
 
 
-def _twins() -> Iterator[Row]:
+def _contrast_pairs() -> Iterator[Row]:
     """Claims of passages whose false ones are worded as their true ones: nothing is added."""
     chosen = random.Random(7)
-    passages = list(read_passages(TWINS))
+    passages = list(read_passages(CONTRAST_PAIRS))
     for passage in passages:
         others = [p for p in passages if p.file == passage.file and p is not passage]
-        words = chosen.choice(_LENGTHS_OF_TWINS)
+        words = chosen.choice(_LENGTHS_OF_CONTRAST_PAIRS)
         yield from _beside_another(passage, passage.claims, others, words, chosen)
 
 

@@ -3,19 +3,19 @@
 They were written for this purpose, no row of the data: `passages/*.txt`. A text begins with a line
 `=== kind`, perhaps a line `Q: question`; below `---` stand its claims, a line each: `+` supported,
 `-` contradicted, `~` neither. Neighbouring claims differ by little, and true ones are often in
-other words than the text while false ones have its own. In `twins/*.txt` each false claim is
-worded as a true one beside it, so that neither wording nor shared words tell them apart.
+other words than the text while false ones have its own. In `contrast_pairs/*.txt` each false claim
+is worded as a true one beside it, so that neither wording nor shared words tell them apart.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["TWINS", "Passage", "read_passages"]
+__all__ = ["CONTRAST_PAIRS", "Passage", "read_passages"]
 
 _LABELS = {"+": "supported", "-": "contradicted", "~": "unverifiable"}
 _FOLDER = Path(__file__).with_name("passages")
-TWINS = Path(__file__).with_name("twins")
+CONTRAST_PAIRS = Path(__file__).with_name("contrast_pairs")
 
 
 class Passage(NamedTuple):

@@ -35,13 +35,13 @@ from langchain_groundedness.verification.embedded.support_model import (
 
 __all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
 
-_OURS = ("frames", "facts", "records", "passages", "twins")
+_OURS = ("frames", "facts", "records", "passages", "contrast_pairs")
 _MADE = ("snli", "nli_contrast", *_OURS)
 _MOST_MADE = 900
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 _MOST_PASSING = 0.1
 """Share of the claims that are not supported, of any set, that may pass the strict threshold."""
-_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts", "passages", "twins")
+_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts", "passages", "contrast_pairs")
 """Sets with three labels."""
 _OTHER = ("contradicted", "unverifiable")
 _FEWEST = 10

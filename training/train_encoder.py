@@ -42,14 +42,14 @@ class Stage(NamedTuple):
 
 _NLI = {"snli": 0.1, "nli_contrast": 0.12, "fever_symmetric": 0.3, "fool_me_twice": 0.1}
 _MADE = {"rules": 0.02, "edits": 0.03, "frames": 0.12, "facts": 0.05, "records": 0.06}
-_WRITTEN = {"passages": 0.25, "twins": 3}
+_WRITTEN = {"passages": 0.3, "contrast_pairs": 2}
 _JUDGED = {
-    "factscore": 0.3,
-    "factcheckgpt": 0.7,
-    "halueval_qa": 0.3,
-    "begin": 0.7,
-    "ragtruth_qa": 1,
-    "wice": 1,
+    "factscore": 0.5,
+    "factcheckgpt": 1,
+    "halueval_qa": 0.5,
+    "begin": 1,
+    "ragtruth_qa": 1.5,
+    "wice": 2,
 }
 _CONTRASTS = {
     "bump": 1,
@@ -63,7 +63,7 @@ _CONTRASTS = {
 STAGES = {
     "short": Stage(
         {
-            "twins": 3,
+            "contrast_pairs": 3,
             "snli": 1,
             "nli_contrast": 1,
             "fever_symmetric": 1,
@@ -73,7 +73,7 @@ STAGES = {
         None,
         1e-4,
     ),
-    "all": Stage(_NLI | _MADE | _WRITTEN | _JUDGED | _CONTRASTS, "short", 1e-4),
+    "all": Stage(_NLI | _MADE | _WRITTEN | _JUDGED | _CONTRASTS, "short", 8e-5),
 }
 """In the order they are run."""
 

@@ -142,7 +142,7 @@ class RunnableContract(ABC):
     # --- agreement
 
     def test_all_ways_to_call_agree(self) -> None:
-        """`invoke`, `batch`, `stream`, `transform` and their async twins give the same."""
+        """`invoke`, `batch`, `stream`, `transform` and their async forms give the same."""
         inputs = self.inputs()
         expected = [self.runnable().invoke(each) for each in inputs]
         for name, found in outputs_by_mode(self.runnable, inputs):
@@ -629,7 +629,7 @@ class AgentMiddlewareContract(ABC):
         return False
 
     def test_all_ways_to_run_agree(self) -> None:
-        """`invoke`, `stream` and their async twins end in the same messages."""
+        """`invoke`, `stream` and their async forms end in the same messages."""
         for question in self.questions():
             expected: list[Any] | None = None
             for name, run in _RUN_MODES.items():
