@@ -158,3 +158,10 @@ def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
 )
 def test_who_did_what_to_whom_and_when_is_read(claim: str, document: str, expected: str) -> None:
     assert verdict(claim, document).verdict == expected
+
+
+@MISSED
+@pytest.mark.parametrize("claim", ["It was completed in 1889.", "The tower was completed in 1889."])
+def test_a_pronoun_or_a_part_of_the_name_stands_for_the_subject(claim: str) -> None:
+    document = "The Eiffel Tower was completed in 1889. It is 330 metres tall. It stands in Paris."
+    assert verdict(claim, document).verdict == "supported"
