@@ -143,7 +143,7 @@ def _opened(page: Page, name: str, address: str) -> Page:
     if name in ("queue", "review"):
         _sign_in(page)
     if name == "review":
-        page.goto(f"{address}?verdict=has_contradictions&text=express")
+        page.goto(f"{address}?verdict=has_contradictions")
         page.click("a[data-record]")
         page.wait_for_selector("#decide")
     return page
