@@ -216,12 +216,8 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
         if w.recall >= _NEAR_BEST_RECALL * evidence.match.best[-1].recall
     )
     elsewhere = _complementary(window, evidence)
-    cited = [
-        *_overlapping_units(window, evidence.statement, evidence.sources),
-        *(other.first for other in elsewhere),
-    ]
-    says = {each.first: each.recall for each in evidence.match.pool}
-    cited.sort(key=lambda unit: says.get(unit, 0.0), reverse=True)  # what decides comes first
+    units = _overlapping_units(window, evidence.statement, evidence.sources)
+    cited = _decisive_first([*units, *(other.first for other in elsewhere)], evidence)
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
     found = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
     missing = _missing(evidence.statement, found)
@@ -287,17 +283,23 @@ def _is_quoted(evidence: ClaimEvidence) -> bool:
     return evidence_words == claim
 
 
+def _decisive_first(units: list[int], evidence: ClaimEvidence) -> list[int]:
+    """Sort sentences, given by their indices, by how much of the claim they say."""
+    says = {each.first: each.recall for each in evidence.match.pool}
+    return sorted(units, key=lambda unit: says.get(unit, 0.0), reverse=True)
+
+
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
-    cited = evidence.cite(
-        _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
-    )
+    units = _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
+    cited = evidence.cite(_decisive_first(units, evidence))
+    only_headings = all(map(evidence.sources.is_heading, units))
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
         citations=cited,
-        correction=cited[0].quote,
+        correction=None if only_headings else cited[0].quote,
         verifier=VERIFIER,
     )
 
