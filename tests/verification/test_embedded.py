@@ -160,7 +160,8 @@ def test_a_different_date_duration_or_polarity_is_contradicted(
 
 def test_the_correction_is_the_sentence_that_says_most_of_the_claim() -> None:
     says_so = "Zetafen decreases blood pressure."
-    verdict = check("Zetafen increases blood pressure.", f"Zetafen is a new drug. {says_so}")
+    document = f"Zetafen and weight were studied. {says_so}"
+    verdict = check("Zetafen increases blood pressure and weight.", document)
     assert (verdict.verdict, verdict.correction) == ("contradicted", says_so)
 
 
