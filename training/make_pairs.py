@@ -21,6 +21,7 @@ from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
 from passages import CONTRAST_PAIRS, Passage, read_passages
+from pronouns import with_pronouns
 from records import kinds, recorded
 from rule_claims import made_claims, reworded
 from true_edits import lower_first
@@ -56,6 +57,8 @@ _HEADINGS = (
 )  # fmt: skip
 _HELD = 20
 """One document in so many."""
+_ABOUT_ONE = ("factscore", "begin", "bump", "cg2c", "defacto", "wice")
+"""Sets some of whose claims are given a pronoun for their subject."""
 _EDITED = ("factscore", "begin", "ragtruth_qa", "bump", "cg2c", "defacto", "dialogue")
 """Sets whose supported claims are made false."""
 _FALSE_EACH = 2
@@ -114,6 +117,7 @@ def main() -> None:
         "records": lambda: _records(options.rules),
         "passages": _passages,
         "contrast_pairs": _contrast_pairs,
+        "pronouns": lambda: _pronouns(data),
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -327,6 +331,25 @@ def _contrast_pairs() -> Iterator[Row]:
         yield from _beside_another(passage, passage.claims, others, words, chosen)
 
 
+def _pronouns(data: Path) -> Iterator[Row]:
+    """Claims of contrast pairs and of judged sets, with a pronoun for what their text is about."""
+    chosen = random.Random(8)
+    for passage in read_passages(CONTRAST_PAIRS):
+        claims = with_pronouns(passage.text, passage.claims, chosen)
+        yield from _beside_another(passage, claims, (), chosen.choice(_LENGTHS), chosen)
+    for name in _ABOUT_ONE:
+        known: tuple[str, ...] | None = None
+        for number, example in enumerate(read_set(data, name)):
+            if example.documents != known:
+                known = example.documents
+                evidence = Evidence(known)
+            for claim, label in with_pronouns(known[0], [(example.claim, _label(example))], chosen):
+                read = evidence.read(claim, example.question, words=_LENGTHS[1])
+                if read:
+                    group = _group(example, name, number)
+                    yield _row(read, claim, label, group=group, document=known[0]) | {"part": name}
+
+
 def _beside_another(
     passage: Passage,
     claims: Iterable[tuple[str, str]],
@@ -335,7 +358,7 @@ def _beside_another(
     chosen: random.Random,
 ) -> Iterator[Row]:
     """Give what is read for claims; some passages stand beside another that is not about them."""
-    beside = [chosen.choice(others).text] if chosen.random() < _BESIDE else []
+    beside = [chosen.choice(others).text] if others and chosen.random() < _BESIDE else []
     evidence = Evidence(chosen.sample([passage.text, *beside], k=1 + len(beside)))
     for number, (claim, label) in enumerate(claims):
         read = evidence.read(claim, passage.question, words=words)

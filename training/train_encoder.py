@@ -41,7 +41,14 @@ class Stage(NamedTuple):
 
 
 _NLI = {"snli": 0.1, "nli_contrast": 0.12, "fever_symmetric": 0.3, "fool_me_twice": 0.1}
-_MADE = {"rules": 0.02, "edits": 0.03, "frames": 0.12, "facts": 0.05, "records": 0.06}
+_MADE = {
+    "rules": 0.02,
+    "edits": 0.03,
+    "frames": 0.12,
+    "facts": 0.05,
+    "records": 0.06,
+    "pronouns": 0.5,
+}
 _WRITTEN = {"passages": 0.3, "contrast_pairs": 2}
 _JUDGED = {
     "factscore": 0.5,
@@ -52,13 +59,13 @@ _JUDGED = {
     "wice": 2,
 }
 _CONTRASTS = {
-    "bump": 1,
-    "cg2c": 0.3,
-    "defacto": 0.4,
-    "dialogue": 0.4,
-    "frank": 0.3,
-    "summedits": 0.5,
-    "tables": 0.12,
+    "bump": 1.5,
+    "cg2c": 0.5,
+    "defacto": 0.6,
+    "dialogue": 0.6,
+    "frank": 0.5,
+    "summedits": 0.8,
+    "tables": 0.2,
 }
 STAGES = {
     "short": Stage(
