@@ -68,18 +68,12 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
     Raises:
         SystemExit: The file is not there.
     """
-    stem = name if name in EXTRA_SETS else f"claims_{name}"
-    path = data / folder / f"{stem}.jsonl.gz"
-    if not path.exists():
-        msg = f"{path} is missing: point --data at a folder that holds it"
-        raise SystemExit(msg)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = _read_rows(data, name, folder)
     if name == "halueval_qa":
         return list(_short_answers(rows))
     if name in EXTRA_SETS:
         return list(_pairs(rows))
-    sets = {row["documents_id"]: tuple(row["documents"]) for row in rows if "documents" in row}
+    sets = _documents_by_id(rows)
     claims = [row for row in rows if "documents" not in row]
     if name == "ragtruth_qa":
         return [e for row in claims for e in _sentences(row, sets[row["documents_id"]])]
@@ -95,6 +89,33 @@ def read_set(data: Path, name: str, *, folder: str = "train") -> list[Example]:
         )
         for row in claims
     ]
+
+
+def read_documents(data: Path, name: str) -> dict[str, tuple[str, ...]]:
+    """Read the documents that the claims of a set are about.
+
+    Args:
+        data: The folder that holds `train/`.
+        name: Name of the set, without `claims_`.
+
+    Returns:
+        By their ids.
+    """
+    return _documents_by_id(_read_rows(data, name, "train"))
+
+
+def _documents_by_id(rows: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    return {row["documents_id"]: tuple(row["documents"]) for row in rows if "documents" in row}
+
+
+def _read_rows(data: Path, name: str, folder: str) -> list[dict[str, Any]]:
+    stem = name if name in EXTRA_SETS else f"claims_{name}"
+    path = data / folder / f"{stem}.jsonl.gz"
+    if not path.exists():
+        msg = f"{path} is missing: point --data at a folder that holds it"
+        raise SystemExit(msg)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def is_held(document: str) -> bool:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from articles import LONGEST, SHORTEST, Article, read_articles
-from claim_sets import CLAIM_SETS, CONTRAST_SETS, Example, is_held, plain, read_set
+from claim_sets import CLAIM_SETS, CONTRAST_SETS, Example, is_held, plain, read_documents, read_set
 from evidence import Evidence
 from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
-from passages import CONTRAST_PAIRS, Passage, read_passages
+from passages import CONTRAST_PAIRS, Passage, read_document_claims, read_passages
 from pronouns import with_pronouns
 from records import kinds, recorded
 from rule_claims import made_claims, reworded
@@ -117,6 +117,7 @@ def main() -> None:
         "records": lambda: _records(options.rules),
         "passages": _passages,
         "contrast_pairs": _contrast_pairs,
+        "document_claims": lambda: _document_claims(data),
         "pronouns": lambda: _pronouns(data),
     }
     for name, source in sources.items():
@@ -329,6 +330,23 @@ def _contrast_pairs() -> Iterator[Row]:
         others = [p for p in passages if p.file == passage.file and p is not passage]
         words = chosen.choice(_LENGTHS_OF_CONTRAST_PAIRS)
         yield from _beside_another(passage, passage.claims, others, words, chosen)
+
+
+def _document_claims(data: Path) -> Iterator[Row]:
+    """Claims about documents of the data, worded as those of contrast pairs."""
+    chosen = random.Random(9)
+    documents = {name: read_documents(data, name) for name in CLAIM_SETS + CONTRAST_SETS}
+    for given in read_document_claims():
+        texts = [plain(text) for text in documents[given.set][given.id]]
+        evidence, words = Evidence(texts), chosen.choice(_LENGTHS)
+        for number, (claim, label) in enumerate(given.claims):
+            read = evidence.read(claim, words=words)
+            if read:
+                group = f"{given.id} {number // _NEIGHBOURS}"
+                row = _row(
+                    read, claim, label, group=group, document=documents[given.set][given.id][0]
+                )
+                yield row | {"part": given.file}
 
 
 def _pronouns(data: Path) -> Iterator[Row]:

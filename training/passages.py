@@ -4,18 +4,20 @@ They were written for this purpose, no row of the data: `passages/*.txt`. A text
 `=== kind`, perhaps a line `Q: question`; below `---` stand its claims, a line each: `+` supported,
 `-` contradicted, `~` neither. Neighbouring claims differ by little, and true ones are often in
 other words than the text while false ones have its own. In `contrast_pairs/*.txt` each false claim
-is worded as a true one beside it, so that neither wording nor shared words tell them apart.
+is worded as a true one beside it, so that neither wording nor shared words tell them apart. The
+claims of `document_claims/*.txt` are like these, but about documents of the data: `=== set id`.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["CONTRAST_PAIRS", "Passage", "read_passages"]
+__all__ = ["CONTRAST_PAIRS", "DocumentClaims", "Passage", "read_document_claims", "read_passages"]
 
 _LABELS = {"+": "supported", "-": "contradicted", "~": "unverifiable"}
 _FOLDER = Path(__file__).with_name("passages")
 CONTRAST_PAIRS = Path(__file__).with_name("contrast_pairs")
+_DOCUMENT_CLAIMS = Path(__file__).with_name("document_claims")
 
 
 class Passage(NamedTuple):
@@ -26,6 +28,19 @@ class Passage(NamedTuple):
     kind: str
     question: str | None
     text: str
+    claims: tuple[tuple[str, str], ...]
+    """Claim and label."""
+
+
+class DocumentClaims(NamedTuple):
+    """The claims about a document of the data."""
+
+    file: str
+    """Name of the file, without its ending."""
+    set: str
+    """The set that the document is of."""
+    id: str
+    """The document's id there."""
     claims: tuple[tuple[str, str], ...]
     """Claim and label."""
 
@@ -42,21 +57,43 @@ def read_passages(folder: Path = _FOLDER) -> Iterator[Passage]:
     Raises:
         ValueError: A line is no claim, or claims have no text; it says which.
     """
+    for path, kind, rest in _blocks(folder):
+        text, _, below = rest.rpartition("\n---\n")
+        question = None
+        if text.startswith("Q:"):
+            question, _, text = text[2:].partition("\n")
+        if not text.strip():
+            msg = f"{path.name} has no text above the claims of {(question or kind)!r}"
+            raise ValueError(msg)
+        claims = _claims(path, below)
+        if len({label for _, label in claims}) > 1:
+            yield Passage(path.stem, kind, question and question.strip(), text.strip(), claims)
+
+
+def read_document_claims() -> Iterator[DocumentClaims]:
+    """Read the claims about documents of the data.
+
+    Yields:
+        The claims of each document.
+
+    Raises:
+        ValueError: A line is no claim; it says which.
+    """
+    for path, source, below in _blocks(_DOCUMENT_CLAIMS):
+        name, _, number = source.partition(" ")
+        yield DocumentClaims(path.stem, name, number, _claims(path, below))
+
+
+def _blocks(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """Give the parts of all files: what follows `===`, and what stands below it."""
     for path in sorted(folder.glob("*.txt")):
         for block in ("\n" + path.read_text(encoding="utf-8")).split("\n===")[1:]:
-            kind, _, rest = block.partition("\n")
-            text, _, below = rest.rpartition("\n---\n")
-            question = None
-            if text.startswith("Q:"):
-                question, _, text = text[2:].partition("\n")
-            if not text.strip():
-                msg = f"{path.name} has no text above the claims of {(question or kind).strip()!r}"
-                raise ValueError(msg)
-            claims = tuple(_claim(path, line) for line in below.splitlines() if line.strip())
-            if len({label for _, label in claims}) > 1:
-                yield Passage(
-                    path.stem, kind.strip(), question and question.strip(), text.strip(), claims
-                )
+            head, _, rest = block.partition("\n")
+            yield path, head.strip(), rest
+
+
+def _claims(path: Path, lines: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_claim(path, line) for line in lines.splitlines() if line.strip())
 
 
 def _claim(path: Path, line: str) -> tuple[str, str]:

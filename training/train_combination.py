@@ -27,6 +27,7 @@ from train_encoder import read_pairs
 from train_signals import Calibrated, calibrated, calibration_error, load_sets
 
 from langchain_groundedness.verification.embedded.encoder import Encoder, Pair, encoder
+from langchain_groundedness.verification.embedded.judgement import SURE_CONTRADICTION
 from langchain_groundedness.verification.embedded.support_model import (
     SupportModel,
     opposition_log_odds,
@@ -132,8 +133,20 @@ def main() -> None:
         print(
             f"{name}: {len(labels)} claims, balanced accuracy "
             f"{balanced_accuracy_score(labels, said >= threshold):.3f}, calibration error "
-            f"{honest:.3f}"
+            f"{honest:.3f}{_contradictions(found, said, threshold, scale, shift)}"
         )
+
+
+def _contradictions(
+    found: HeldOut, said: Floats, threshold: float, scale: float, shift: float
+) -> str:
+    """Say how many of the claims that the encoder alone calls contradicted are contradicted."""
+    if not any(each.fine == _OTHER[0] for each in found.examples):
+        return ""
+    opposition = 1 / (1 + np.exp(-shift - scale * opposition_log_odds(found.logits)))
+    called = (said < threshold) & ((1 - said) * opposition >= SURE_CONTRADICTION)
+    right = [found.examples[place].fine == _OTHER[0] for place in np.flatnonzero(called)]
+    return f", called contradicted {len(right)}, rightly {np.mean(right or [np.nan]):.2f}"
 
 
 def held_out(
@@ -171,7 +184,8 @@ def _made(folder: Path, name: str) -> Iterator[Example]:
     random.Random(0).shuffle(groups)
     for row in sorted(rows, key=lambda row: groups.index(row["group"]))[:_MOST_MADE]:
         supported, part = row["label"] == "supported", row.get("part", "")
-        yield Example(row["claim"], (row["evidence"],), supported, None, part, row["group"])
+        document, fine = row["evidence"], row["label"]
+        yield Example(row["claim"], (document,), supported, None, part, row["group"], fine=fine)
 
 
 def combine(sets: Mapping[str, HeldOut]) -> Combined:

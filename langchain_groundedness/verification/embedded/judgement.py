@@ -39,6 +39,7 @@ from langchain_groundedness.verification.embedded.windows import (
 
 __all__ = [
     "OTHER_LANGUAGE",
+    "SURE_CONTRADICTION",
     "VERIFIER",
     "ClaimEvidence",
     "find_difference",
@@ -60,7 +61,7 @@ _NEAR_BEST_RECALL = 0.95
 
 _HALF = 0.5
 
-_SURE_CONTRADICTION = 0.6
+SURE_CONTRADICTION = 0.6
 """Probability from which the encoder alone calls a claim contradicted, so that it is corrected. Of
 contrast pairs that were held back from training, three in four such claims were contradicted."""
 
@@ -201,7 +202,7 @@ def _judge(
         return _contradicted(evidence, probability, finding)
     if (
         reading
-        and (1 - probability) * model.contradiction_probability(reading) >= _SURE_CONTRADICTION
+        and (1 - probability) * model.contradiction_probability(reading) >= SURE_CONTRADICTION
     ):
         return _opposed(evidence, probability)
     return _unverifiable(
