@@ -5,9 +5,9 @@ Faithfulness, context recall and precision, factual and answer correctness.
 
 from abc import ABC
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.documents import Document
@@ -48,6 +48,7 @@ __all__ = [
     "FaithfulnessEvaluator",
 ]
 
+_PERMANENT = (ConfigurationError, MissingDependencyError)
 _NOTHING = "There is no text that could support it."
 
 
@@ -83,7 +84,8 @@ class ClaimEvaluator(Evaluator, ABC):
 
     @cached_property
     def _check(self) -> Check:
-        return GroundednessRunnable(**self._checker_options()).check
+        checker = GroundednessRunnable(**self._checker_options())
+        return replace(checker.check, permanent_errors=_PERMANENT)
 
     @override
     def _defaults(self) -> Mapping[str, Any]:
@@ -182,10 +184,6 @@ class _Batch(Runnable[list[CheckState], list[CheckState]]):
     step: Runnable[CheckState, CheckState]
     counters: Sequence[UsageCounter]
 
-    def __post_init__(self) -> None:
-        step: Any = self.step
-        step.on_error = partial(_unless_permanent, step.on_error)
-
     @override
     def invoke(
         self, input: list[CheckState], config: RunnableConfig | None = None, **_: Any
@@ -200,15 +198,6 @@ class _Batch(Runnable[list[CheckState], list[CheckState]]):
 
     def _configs(self, config: RunnableConfig | None) -> list[RunnableConfig]:
         return [merge_configs(config, {"callbacks": [counter]}) for counter in self.counters]
-
-
-def _unless_permanent(
-    on_error: Callable[..., CheckState], state: CheckState, error: Exception
-) -> CheckState:
-    """Raise an error that fails every row; others leave claims unchecked."""
-    if isinstance(error, ConfigurationError | MissingDependencyError):
-        raise error
-    return on_error(state, error)
 
 
 def supported_share(result: GroundednessResult | None) -> float | None:

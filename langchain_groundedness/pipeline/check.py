@@ -271,6 +271,8 @@ class Check:
     trust_threshold: float
     policy: DecisionPolicy
     raise_on_failure: bool
+    permanent_errors: tuple[type[Exception], ...] = ()
+    """Errors that fail every answer alike: they are raised, and leave no claims unchecked."""
     metadata_keys: tuple[str, ...] = ()
     """Keys of the metadata that verifiers read before the text of a document."""
     single_pass: Runnable[VerificationTask, list[ClaimVerdict]] | None = None
@@ -516,6 +518,8 @@ class Check:
         return self._with_fallbacks(state, ()) if self.on_unchecked == "strip" else state
 
     def _raise_if_asked(self, reason: str, error: Exception, claims: tuple[str, ...] = ()) -> None:
+        if isinstance(error, self.permanent_errors):
+            raise error
         if self.raise_on_failure:
             raise VerificationError(reason, claim_ids=claims) from error
 
