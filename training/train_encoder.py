@@ -5,6 +5,7 @@ Pairs are those of `make_pairs.py` (gzip JSON lines: `evidence`, `claim`, `label
 people only said that much: the loss is then that of the sum of the other two classes. Pairs of one
 group differ by little; they are in one batch, and the supported ones must stand above the others.
 Rows that are `held` are never learned from: how well they are told apart is printed on the way.
+With `--without`, nor are those of a part of a set, such as one source of the contrast NLI.
 With `--teacher`, what an earlier encoder says of the judged sets is learned beside their labels
 (learning without forgetting, Li and Hoiem 2016).
 """
@@ -38,6 +39,8 @@ class Stage(NamedTuple):
     """The stage it starts from; `None` for what `--start` says."""
     rate: float
     """Of learning, at its highest."""
+    without: Sequence[str] = ()
+    """Parts of sets that are only measured."""
 
 
 _NLI = {"snli": 0.1, "nli_contrast": 0.12, "fever_symmetric": 0.3, "fool_me_twice": 0.1}
@@ -117,6 +120,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--measure-every", type=int, default=1000, help="steps")
     parser.add_argument("--minutes", type=float, default=1e9, help="end a stage after so many")
+    parser.add_argument(
+        "--without", action="append", default=[], help="part of a set to measure only, as scone"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     start = options.start
@@ -127,7 +133,7 @@ def main() -> None:
             if start is None:
                 start = options.work / f"{earlier}.safetensors" if earlier else pretrained()
             training = _Training(
-                STAGES[name],
+                STAGES[name]._replace(without=options.without),
                 options.work,
                 weights,
                 _Starts(start, options.teacher),
@@ -152,7 +158,7 @@ class _Training:
     ) -> None:
         torch.manual_seed(0)
         rows = [
-            row
+            row | ({"held": True} if row.get("part") in stage.without else {})
             for name, times in stage.sets.items()
             for row in read_pairs(work / "pairs", name)
             if row.get("held") or _chosen(row["group"], times)
