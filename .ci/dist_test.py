@@ -25,6 +25,7 @@ _JUNK = re.compile(
 )
 _MODEL = (
     "encoder.onnx", "encoder.json", "tokenizer.json", "signals.json", "words.json",
+    "function_words.json",
     "checkworthiness.json",
 )  # fmt: skip
 _NEEDED = (f"{PACKAGE}/py.typed", *(f"{PACKAGE}/model/{name}" for name in _MODEL))
