@@ -36,13 +36,14 @@ from langchain_groundedness.verification.embedded.support_model import (
 
 __all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
 
-_OURS = ("frames", "facts", "records", "passages", "contrast_pairs")
+_OURS = ("frames", "facts", "records", "passages", "contrast_pairs", "document_claims")
 _MADE = ("snli", "nli_contrast", *_OURS)
 _MOST_MADE = 900
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
 _MOST_PASSING = 0.1
 """Share of the claims that are not supported, of any set, that may pass the strict threshold."""
-_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", "facts", "passages", "contrast_pairs")
+_WRITTEN = ("facts", "passages", "contrast_pairs", "document_claims")
+_NLI = ("snli", "nli_contrast", "factscore", "factcheckgpt", *_WRITTEN)
 """Sets with three labels."""
 _OTHER = ("contradicted", "unverifiable")
 _FEWEST = 10
