@@ -59,7 +59,7 @@ _HINTS_BY_NAME = (
     ),
     (re.compile(r"Connect"), "the server could not be reached"),
 )
-"""What the class of an error, of its bases or of its causes tells; the first that fits."""
+"""Hints by the class name of an error, of its bases or of its causes; the first that fits."""
 _MAX_CAUSES = 10
 
 

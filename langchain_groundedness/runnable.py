@@ -173,14 +173,14 @@ class GroundednessRunnable(
                 name: `embedded`, or one of the public models of `CrossEncoderVerifier`, such as
                 `hhem` (extra `transformers`).
             corrector: Edits the answer; by default a `Corrector`, with the model if given.
-            max_claims: Most claims to verify; further claims are `unchecked`.
+            max_claims: Maximum number of claims to verify; further claims are `unchecked`.
             on_contradicted: What to do with the text of contradicted claims: `annotate` keeps it,
                 `correct` replaces the wrong part, `strip` removes it, `block` makes the decision
-                `block`, on which a guard withholds the rest. Corrections are verified; if one
+                `block`, and a guard then withholds the rest. Corrections are verified; if one
                 fails, the evidence sentence replaces the claim.
             on_unverifiable: What to do with the text of unverifiable claims: `keep` or `strip`. By
-                default, `correct` removes them and unchecked ones; all else keeps them.
-            trust_threshold: Least share of supported claims for a trusted answer, 0 to 1.
+                default, `correct` removes them and unchecked ones; every other mode keeps them.
+            trust_threshold: Minimum share of supported claims for a trusted answer, 0 to 1.
             policy: Turns verdicts and labels of the question into a decision.
             raise_on_failure: Whether to raise `VerificationError` when a failure leaves claims
                 unchecked.
@@ -231,7 +231,7 @@ class GroundednessRunnable(
         return await super().ainvoke(input, config, **kwargs)
 
     def warm_up(self) -> None:
-        """Load models and data now instead of on first use; further calls are free."""
+        """Load models and data now instead of on first use; further calls do nothing."""
         load()
         warm_up = getattr(self.check.verifier, "warm_up", None)
         if callable(warm_up):
@@ -325,7 +325,7 @@ class GroundednessRunnable(
             **given: `documents`, `question` and its labels, for inputs without them.
 
         Returns:
-            The check, for a driver to feed.
+            The check, to which a driver passes the answer.
         """
         return LiveCheck(self.check, self._reader(**given), removes=removes, whole=whole)
 

@@ -127,7 +127,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
             **kwargs: As for the checker.
 
         Returns:
-            The corrected answer, also with `release="immediate"`.
+            The corrected answer, even with `release="immediate"`.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
 

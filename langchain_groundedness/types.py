@@ -125,7 +125,7 @@ def _shown_default(owner: type[BaseModel], name: str) -> Any:
 
 
 class FrozenModel(BaseModel):
-    """Base of values: they cannot be changed, and have no fields but their own."""
+    """Base of values: they cannot be changed, and accept no unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -114,7 +114,7 @@ def is_statement_as_heading(text: str) -> bool:
 def only_addresses_reader(text: str) -> bool:
     """Return whether a sentence only speaks to the reader.
 
-    It is small talk, an offer, a question, a request, a refusal, or says who speaks.
+    It is small talk, an offer, a question, a request, a refusal, or says who is speaking.
     """
     if len(text) > _LONGEST or text.endswith((":", "\uff1a")):
         return False

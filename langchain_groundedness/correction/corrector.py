@@ -68,9 +68,9 @@ _LocatedVerdict: TypeAlias = tuple[ClaimVerdict, Span]
 class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """Edits the spans of failed claims; all other text is unchanged.
 
-    For a contradicted claim it replaces as little text as possible: the differing value, else the
-    words that differ from the corrected statement, else the claim's whole span. If edits overlap,
-    the smaller one is made. A model, if given, is called once for all statements without a
+    For a contradicted claim it replaces as little text as possible: the differing value, otherwise
+    the words that differ from the corrected statement, otherwise the claim's whole span. If edits
+    overlap, the smaller one is made. A model, if given, is called once for all statements without a
     differing part. In a check, an edit stands only if the verifier clearly supports the whole
     edited statement and it says no more than before; otherwise `fallback` applies.
 

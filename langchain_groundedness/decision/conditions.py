@@ -50,14 +50,14 @@ _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
 
 
 class Holds(Enum):
-    """Whether a condition holds, also for an unfinished answer."""
+    """Whether a condition holds, even for an unfinished answer."""
 
     YES = "yes"
     """It holds, and always will."""
     NO = "no"
     """It does not hold, and never will."""
     NOT_YET = "not yet"
-    """It does not hold yet; once a claim makes it hold, it stays."""
+    """It does not hold yet; once a claim makes it hold, it always will."""
     OPEN = "open"
     """Unknown until the answer is complete."""
 
@@ -89,7 +89,7 @@ Label = Annotated[str, Field(strict=True, pattern=r"\S")]
 
 
 def as_tuple(value: object) -> object:
-    """Read one value where a list is accepted."""
+    """Accept one value where a list is expected."""
     one = isinstance(value, str | int | float) and not isinstance(value, bool)
     return (value,) if one else value
 
@@ -132,7 +132,7 @@ class DecisionContext:
     failure: str | None = None
     """Why nothing was checked, if the check itself failed."""
     complete: bool = True
-    """Whether all claims are there, with their verdicts."""
+    """Whether all claims and their verdicts are known."""
     labelled: bool = True
     """Whether labels of the question that are unknown now stay unknown."""
 
@@ -175,7 +175,7 @@ class DecisionContext:
         return sum(verdict.verdict == name for verdict in self.verdicts)
 
     def probabilities(self, *labels: str) -> list[float | None]:
-        """Give the probabilities of support of the claims with one of some verdicts."""
+        """Return the probabilities of support of the claims with one of the given verdicts."""
         return [v.support_probability for v in self.verdicts if v.verdict in labels]
 
 
@@ -204,7 +204,7 @@ class Range(PolicyPart):
         return self
 
     def has(self, number: float | None) -> bool:
-        """Tell whether a number lies within.
+        """Return whether a number lies within the bounds.
 
         Args:
             number: The number; `None` if it is not known.
@@ -217,7 +217,7 @@ class Range(PolicyPart):
 
 
 def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
-    """Tell whether the trust score lies within bounds."""
+    """Return whether the trust score lies within bounds."""
     if given.complete:
         return given.final(so=bounds.has(given.trust_score))
     # A score that is known now may change, but stays known; and none is below 0.
@@ -263,7 +263,7 @@ Whole = Annotated[int, Field(strict=True, ge=0)]
 
 
 class Amount(PolicyPart):
-    """How many claims there have to be.
+    """How many claims there must be.
 
     Example:
         >>> Amount(at_least=1).share_below is None
@@ -316,7 +316,7 @@ class Conditions(PolicyPart):
     """The lowest `support_probability` of a supported claim. Not known if there is no such claim,
     or if one without a probability may be lower."""
     highest_unsupported_probability: Portion | None = None
-    """The highest one of a contradicted or unverifiable claim; the same holds for it."""
+    """The highest one of a contradicted or unverifiable claim; not known in the same cases."""
     query_class: Labels | None = None
     """The query class is one of these, in upper or lower case; `None` in the list means an unknown
     one."""
@@ -326,7 +326,7 @@ class Conditions(PolicyPart):
     """How close the best document is to the question, where that is known."""
 
     def truth(self, given: DecisionContext) -> Truth:
-        """Tell whether all of it holds.
+        """Return whether all conditions hold.
 
         Args:
             given: What is known about the answer.
@@ -392,7 +392,7 @@ def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Hold
 def _holds_for_extreme(
     bounds: Range, found: Sequence[float | None], given: DecisionContext, *, lowest: bool
 ) -> Holds:
-    """Tell whether the lowest or highest of some probabilities lies within bounds."""
+    """Return whether the lowest or highest of some probabilities lies within bounds."""
     # One claim is enough to pass the first bound; all claims have to pass the second.
     some, every = (bounds.below, bounds.at_least) if lowest else (bounds.at_least, bounds.below)
     known = [p for p in found if p is not None]

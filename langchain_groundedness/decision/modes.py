@@ -37,7 +37,7 @@ removed."""
 
 
 def effect_on(verdict: ClaimVerdict, mode: str) -> Effect | None:
-    """Return what a mode does about a claim; `None` about a supported one."""
+    """Return what a mode does about a claim; `None` for a supported one."""
     if verdict.verdict == "supported":
         return None
     lacking = (verdict.reason or "").startswith(NO_DOCUMENTS)

@@ -193,8 +193,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
         Raises:
             ConfigurationError: There is no such file, or no policy in it; the message names the
-                file, the path in it (such as `rules[2].when.trust_score`), what came and what is
-                accepted.
+                file, the path in it (such as `rules[2].when.trust_score`), what was given and what
+                is accepted.
         """
         return load_from_file(cls, Path(path), form=policy_format(Path(path)))
 
@@ -259,7 +259,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
     @property
     def version(self) -> str:
-        """A short digest of all fields: policies of one version decide alike."""
+        """A short digest of all fields: policies with the same version decide alike."""
         content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return sha256(content.encode()).hexdigest()[:12]
 
@@ -280,7 +280,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             verdicts: One per claim.
             answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
-            trust_threshold: Least share that is enough, 0 to 1.
+            trust_threshold: Minimum `trust_score` of a trusted answer, 0 to 1.
             query_class: Class of the question, if known.
             risk_tier: Risk tier of the answer, if known.
             retrieval_score: How close the best document is to the question, if known.
@@ -329,13 +329,13 @@ class DecisionPolicy(CheckedOptions, Serializable):
         return self.at_most == "block" and "block" in actions
 
     def blocking(self, given: DecisionContext) -> Holds:
-        """Tell whether an answer that may still be growing is blocked.
+        """Return whether an answer that may still be growing is blocked.
 
         Args:
             given: What is known about it so far.
 
         Returns:
-            Whether that is sure, impossible, left to a later claim, or open until the end.
+            Whether that is certain, impossible, dependent on a later claim, or open until the end.
         """
         blocking = (e.holds for e in self._effects(given) if e.action == self.at_most == "block")
         return reduce(Holds.either, blocking, Holds.NO)
@@ -348,18 +348,18 @@ class DecisionPolicy(CheckedOptions, Serializable):
         trust_score: float | None,
         trust_threshold: float = 1.0,
     ) -> bool:
-        """Tell whether the documents support an answer, whatever the rules say.
+        """Return whether the documents support an answer, whatever the rules say.
 
         Args:
             verdicts: One per claim.
             answer: The original answer.
             trust_score: Share of the checked claims that are supported, or `None`.
-            trust_threshold: Least share that is enough, 0 to 1.
+            trust_threshold: Minimum `trust_score` of a trusted answer, 0 to 1.
 
         Returns:
-            True if nothing is contradicted, nothing unchecked and the score reaches the
-            threshold. Without any claim the policy decides: true if the finding made leads to
-            `pass`, which by default it does for refusals and courtesy only.
+            True if nothing is contradicted, nothing unchecked and the score reaches the threshold.
+            Without any claim the policy decides: true if the finding that applies leads to `pass`;
+            by default, this holds only for refusals and courtesies.
         """
         if not verdicts:
             given = DecisionContext(verdicts=(), answer=answer, trust_score=trust_score)
@@ -466,7 +466,7 @@ def _without_claims(given: DecisionContext) -> Iterator[_Finding]:
 
 
 def _says_nothing(answer: str) -> bool:
-    """Tell whether an answer has only refusals, questions and courtesy."""
+    """Return whether an answer consists only of refusals, questions and courtesies."""
     sentences = sentence_claims(answer, only_checkable=False)
     texts = [without_interjection(sentence.text) for sentence in sentences]
     if not all(map(only_addresses_reader, texts)):

@@ -27,7 +27,7 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 def policy_format(path: Path) -> Format:
-    """Tell the format of a file by its suffix."""
+    """Return the format of a file, by its suffix."""
     form = _FORMATS.get(path.suffix.lower())
     if form is None:
         msg = f"{path}: the name of a policy file must end in {', '.join(_FORMATS)}"
@@ -42,7 +42,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def load_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> _MadeT:
-    """Make something of the mapping that a file holds."""
+    """Build a value from the mapping that a file holds."""
     with refusing(path):
         content = read_up_to(path, LARGEST_SETTINGS)
     try:
@@ -54,7 +54,7 @@ def load_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> 
 
 
 def load_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:
-    """Make something of the mapping that a text holds."""
+    """Build a value from the mapping that a text holds."""
     data = _parsed(text, form, name)
     faults = [OptionFault(path, _NO_VALUE) for path in _empty(data, ())]
     if not faults:
@@ -81,7 +81,7 @@ def _parsed(text: str, form: Format, name: str) -> dict[str, Any]:
     except yaml.YAMLError:
         problem = "a character that a text file must not contain"
     except RecursionError:
-        problem = "too many mappings and lists inside each other"
+        problem = "too many nested mappings and lists"
     except ValueError as exc:  # a date or a number that is none, or no JSON
         problem = f"not {form.upper()} ({exc})"
     else:
@@ -130,7 +130,7 @@ def _unique(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def _empty(value: Any, path: _Path) -> Iterator[_Path]:
-    """Give the paths of keys without a value: a condition that is left empty would always hold."""
+    """Yield the paths of keys without a value: a condition that is left empty would always hold."""
     if isinstance(value, dict):
         yield from ((*path, key) for key, inner in value.items() if inner is None)
     if isinstance(value, dict | list):

@@ -52,7 +52,7 @@ from langchain_groundedness.verification.scoring import strict_threshold_of
 __all__ = ["CachedVerifier", "VerdictCache", "require_store"]
 
 VerdictCache = SkipValidation[BaseCache | BaseStore[str, Any]]
-"""An option that takes a cache or store of LangChain; `CachedVerifier` checks its type."""
+"""An option that takes a LangChain cache or store; `CachedVerifier` checks its type."""
 
 Reads = Literal["question", "answer", "metadata", "order"]
 """Parts of a task that a verifier may read besides the claim and the document texts."""
@@ -109,7 +109,7 @@ class CachedVerifier(PooledVerifier):
 
     @property
     def strict_threshold(self) -> float:
-        """Least probability of support for what a correction says."""
+        """Minimum probability of support for what a correction says."""
         return strict_threshold_of(self.verifier)
 
     @override
@@ -201,10 +201,10 @@ class CachedVerifier(PooledVerifier):
 
 
 def require_store(value: object, option: str) -> None:
-    """Raise `ConfigurationError` unless the value is a cache or store of LangChain."""
+    """Raise `ConfigurationError` unless the value is a LangChain cache or store."""
     if not isinstance(value, BaseCache | BaseStore):
         msg = (
-            f"{option} must be a cache or a store of LangChain, such as InMemoryCache() or "
+            f"{option} must be a LangChain cache or store, such as InMemoryCache() or "
             f"LocalFileStore(folder), got {type(value).__name__}"
         )
         raise ConfigurationError(msg)
@@ -311,7 +311,7 @@ _FORMAT = 2
 """Increase it when the format of entries or keys changes."""
 
 _LONGEST_ENTRY = 1 << 20
-"""Most characters of an entry; typical entries have a few hundred."""
+"""Maximum number of characters of an entry; typical entries have a few hundred."""
 
 _DIGITS = 64
 """Hexadecimal digits of a digest."""
@@ -472,7 +472,7 @@ class _VerdictStore:
 
 
 def _texts(request: _StoreCall, reply: Any) -> dict[str, str]:
-    """Read the reply to a request by its keys; there is none to one that writes."""
+    """Read the reply to a request by its keys; a request that writes has none."""
     if request.entries is not None:
         return {}
     return dict(zip(request.keys, map(_text_of, reply), strict=True))

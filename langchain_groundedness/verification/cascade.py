@@ -128,7 +128,7 @@ class CascadeVerifier(PooledVerifier):
 
     @property
     def strict_threshold(self) -> float:
-        """Least probability of support for what a correction says."""
+        """Minimum probability of support for what a correction says."""
         return max(strict_threshold_of(stage.verifier) for stage in self.stages)
 
     @override

@@ -39,7 +39,7 @@ ScoreClass = Literal["supported", "contradicted", "unverifiable"]
 Pair = tuple[str, ...]
 """The texts that a model reads together; a public model may have them in one."""
 _LEAST_EVIDENCE = 32
-"""Least tokens of evidence that a public model must be able to read beside a claim."""
+"""Minimum number of tokens of evidence that a public model must be able to read beside a claim."""
 _LOAD: Final = "load"
 """The request to load a public model."""
 _EXPLANATIONS: dict[ScoreClass, str] = {
@@ -97,27 +97,28 @@ class CrossEncoderVerifier(PooledVerifier):
     softmax for several classes); or a `relevance` that is only compared with the threshold, so that
     `support_probability` stays `None`."""
     threshold: float | None = None
-    """Least score for `supported` or `contradicted`. Defaults to a probability of 0.5; required for
-    `relevance`."""
+    """Minimum score for `supported` or `contradicted`. Defaults to a probability of 0.5; required
+    for `relevance`."""
     classes: tuple[ScoreClass, ...] = ()
     """For a model that returns one score per class: the classes, in order."""
     evidence_first: bool | None = None
     """Order in a pair: NLI models read (evidence, claim), rerankers (claim, evidence). By default
     evidence first exactly when `classes` are given."""
     window_sentences: int = Field(default=3, ge=1)
-    """Most sentences in a window. Windows of a public model are filled up to `max_tokens`."""
+    """Maximum number of sentences in a window. Windows of a public model are filled up to
+    `max_tokens`."""
     max_tokens: int = Field(default=256, ge=8)
-    """Most tokens in a window; with the claim it must fit what the model reads."""
+    """Maximum number of tokens in a window; with the claim it must fit what the model reads."""
     count_tokens: Callable[[str], int] | None = None
-    """Size of a text in tokens; give the model's own tokenizer to be exact. By default a token for
-    three bytes."""
+    """Size of a text in tokens; give the model's own tokenizer to be exact. By default, one token
+    per three bytes."""
     batch_size: int = Field(default=1024, ge=1)
-    """Most pairs in one call."""
+    """Maximum number of pairs in one call."""
 
     @model_validator(mode="before")
     @classmethod
     def _options_of_the_model(cls, options: Any) -> Any:
-        """Set what a public model decides; its packages must be installed."""
+        """Set the options that a public model decides; its packages must be installed."""
         name = options.get("cross_encoder") if isinstance(options, Mapping) else None
         if not isinstance(name, str):
             return options
@@ -138,7 +139,7 @@ class CrossEncoderVerifier(PooledVerifier):
             msg = "path= and revision= are for a public model, given by name as cross_encoder="
             raise ConfigurationError(msg)
         if self.path is not None and self.revision is not None:
-            msg = "path excludes revision, which is of the model's repository: leave one out"
+            msg = "path excludes revision, which belongs to the model's repository: omit one"
             raise ConfigurationError(msg)
         if self.scores == "relevance":
             if self.threshold is None or not math.isfinite(self.threshold) or self.classes:
@@ -158,7 +159,7 @@ class CrossEncoderVerifier(PooledVerifier):
 
     @property
     def strict_threshold(self) -> float:
-        """Least probability of support for what a correction says."""
+        """Minimum probability of support for what a correction says."""
         return halfway(self._threshold)
 
     def warm_up(self) -> None:

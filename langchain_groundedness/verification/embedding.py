@@ -73,17 +73,18 @@ class EmbeddingVerifier(PooledVerifier):
 
     embeddings: Embeddings
     accept: float = 0.75
-    """Least cosine similarity for `supported`."""
+    """Minimum cosine similarity for `supported`."""
     reject: float = 0.5
     """Cosine similarity below which a claim is `unverifiable`."""
     window_sentences: int = Field(default=2, ge=1)
     """Windows of one sentence, and of up to this many, are embedded."""
     max_tokens: int = Field(default=256, ge=8)
-    """Most tokens in a window; many embedding models silently cut what is longer than they read."""
+    """Maximum number of tokens in a window; many embedding models silently cut what is longer than
+    they read."""
     count_tokens: Callable[[str], int] = encoder_tokens
     """Size of a text in tokens; give the model's own tokenizer to be exact."""
     batch_size: int = Field(default=1024, ge=1)
-    """Most texts in one call."""
+    """Maximum number of texts in one call."""
 
     @override
     def _check_options(self) -> None:

@@ -1,4 +1,4 @@
-"""Calls to a judge; in those of `batched`, several claims and a reply of one line per claim."""
+"""Calls to a judge; one of `batched` has several claims, and its reply has one line per claim."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,8 +62,8 @@ def judge_together(
 ) -> Flow[list[ClaimVerdict]]:
     """Judge the claims of a call; the reply has one line for each.
 
-    What is missing in the reply is asked for again, then claim by claim; plainly, if it turns out
-    that the model does not know the form.
+    What is missing in the reply is asked for again, then claim by claim; in plain questions, if it
+    turns out that the model does not know the form.
     """
     claims, budget = call.task.claims, call.budget
     verdicts: dict[str, ClaimVerdict] = {}
@@ -121,13 +121,13 @@ def _plain_verdicts(
 
 
 _MAX_UNANSWERED = 2
-"""Claims after which a judge that answered no plain question is asked no more of them."""
+"""Number of claims after which a judge that has answered no plain question is asked no more."""
 
 
 def _request(
     call: JudgeCall, group: Sequence[Claim], wrong: Mapping[str, str]
 ) -> tuple[dict[str, str], ReplyReader]:
-    """Fill the variables of the prompt, and make what reads the reply."""
+    """Fill in the variables of the prompt, and build the reader of the reply."""
     shown = call.evidence.shown
     numbered = "\n".join(f"C{number}: {on_one_line(c.text)}" for number, c in enumerate(group, 1))
     question, claims = question_part(call.task.question), fence("claims", numbered)
@@ -153,7 +153,7 @@ def _add_no_call_left(reasons: dict[str, str], claims: Iterable[str]) -> None:
 def _rounds(
     claims: Sequence[Claim], verdicts: dict[str, ClaimVerdict]
 ) -> Iterable[Sequence[Claim]]:
-    """Give the groups to ask about: all, those still missing, then each one still missing."""
+    """Yield the groups to ask about: all, those still missing, then each one still missing."""
     yield claims
     missing = [claim for claim in claims if claim.id not in verdicts]
     if missing and (len(missing) < len(claims) or len(claims) == 1):
@@ -165,7 +165,7 @@ def _rounds(
 
 
 def why_unchecked(exc: Exception) -> str:
-    """Say why a claim could not be checked, without a word of what was sent or replied."""
+    """Return why a claim could not be checked, without a word of what was sent or replied."""
     if isinstance(exc, GroundednessError):
         return str(exc)
     unread = _CHECK_THE_URL if isinstance(exc, _READING_ERRORS) and _of_the_client(exc) else ""
@@ -181,7 +181,7 @@ _CHECK_THE_URL = "was the response a chat completion? check the URL of the serve
 
 
 def _of_the_client(exc: Exception) -> bool:
-    """Tell whether an error was raised where a client reads a response."""
+    """Return whether an error was raised where a client reads a response."""
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(exc.__traceback__)]
     return modules[-1:] != [] and modules[-1].startswith(_CLIENTS)
 
@@ -242,7 +242,7 @@ class NumberedEvidence(NamedTuple):
         )
 
     def named(self, reply: str) -> tuple[int, ...]:
-        """Read a reply that is numbers of sentences and nothing else; none, if it is not."""
+        """Read a reply of sentence numbers and nothing else; any other reply names none."""
         numbers = tuple(map(int, re.findall("[0-9]+", reply))) if _NUMBERS.fullmatch(reply) else ()
         return numbers if all(1 <= n <= len(self.sentences) for n in numbers) else ()
 

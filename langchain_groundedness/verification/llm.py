@@ -78,12 +78,12 @@ class LLMVerifier(StreamingVerifier):
 
     A verdict is missing if its line has another form, names no evidence or evidence that was not
     shown, or if another line says otherwise. A reply without the tag, with a second object, with
-    reasoning that does not end, or with text around its lines that may take them back has none.
-    What is missing is asked for again, with what was wrong, then one by one. A model that gave no
-    line in this form is then asked two plain questions about each claim: yes, no or unknown, and
-    the number of the sentence that decides it. With `per_claim`, the reply is one word and nothing
-    else. Verdicts on swapped claims look right: only a second verifier sees them. Where a false
-    `supported` is costly, let the embedded verifier confirm each `supported`, in a
+    reasoning that does not end, or with text around its lines that may take them back has no
+    verdicts. What is missing is asked for again, with what was wrong, then one by one. A model that
+    gave no line in this form is then asked two plain questions about each claim: yes, no or
+    unknown, and the number of the sentence that decides it. With `per_claim`, the reply is one word
+    and nothing else. Verdicts on swapped claims look right: only a second verifier sees them. Where
+    a false `supported` is costly, let the embedded verifier confirm each `supported`, in a
     `CascadeVerifier` as in "A cross-checked judge" of the page on security.
 
     Example:
@@ -106,32 +106,32 @@ class LLMVerifier(StreamingVerifier):
     per claim, answered by one word; `support_probability` where the model gives log-probabilities.
     For small and local models."""
     prompt: BaseChatPromptTemplate | None = None
-    """Instead of `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT`
-    (`per_claim`); it must have the same variables and ask for the same form of reply. The tag comes
-    with `claims`. With a prompt of your own, no plain questions are asked."""
+    """Replaces `prompts.VERIFICATION_PROMPT` (`batched`) or `prompts.LABEL_PROMPT` (`per_claim`);
+    it must have the same variables and ask for the same form of reply. The tag comes with `claims`.
+    With a prompt of your own, no plain questions are asked."""
     packer: EvidencePacker | None = None
     """How documents are split into calls; by default 100,000 tokens a call for `batched` and
     3,000 for `per_claim`."""
     claims_per_call: int = Field(default=12, ge=1)
-    """Most claims in one call of `batched`."""
+    """Maximum number of claims in one call of `batched`."""
     support_threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
-    """Least probability of support for `supported`, in replies of one word that come with
+    """Minimum probability of support for `supported`, in replies of one word that come with
     log-probabilities. Small models are cautious: one of 1.5 billion parameters separated claims
     best at 0.2 to 0.3."""
     max_concurrency: int = Field(default=16, ge=1)
-    """Most calls at a time, if the config of the run does not say."""
+    """Maximum number of calls at a time, if the config of the run does not say."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model; a claim whose call times out is `unchecked`.
     `None` leaves it to the model's client."""
     retry_budget: int | None = Field(default=None, ge=0)
-    """Most calls beyond those that a check takes if every reply is right: to find the form that
-    the model knows, to repair replies, to ask for verdicts that are missing. By default one for
-    each claim and evidence batch, and four; for `batched`, two for each claim and evidence batch,
-    and four for each call."""
+    """Maximum number of calls beyond those that a check takes if every reply is right: to find the
+    form that the model knows, to repair replies, to ask for verdicts that are missing. By default
+    one for each claim and evidence batch, plus four; for `batched`, two for each claim and evidence
+    batch, plus four for each call."""
 
     @property
     def strict_threshold(self) -> float:
-        """Least probability of support for what a correction says."""
+        """Minimum probability of support for what a correction says."""
         return halfway(self.support_threshold)
 
     @model_validator(mode="after")
@@ -243,7 +243,7 @@ class _Plan:
     outputs: dict[int, list[ClaimVerdict]] = field(default_factory=dict)
 
     def merged(self, outputs: Iterable[list[ClaimVerdict]]) -> list[ClaimVerdict]:
-        """Give one verdict per claim of the task."""
+        """Return one verdict per claim of the task."""
         verdicts = chain.from_iterable(outputs)
         if self.calls:
             return reconcile(self.task, verdicts, verifier=self.verifier)
@@ -251,7 +251,7 @@ class _Plan:
         return [ClaimVerdict.unchecked(c, reason, verifier=self.verifier) for c in self.task.claims]
 
     def final_verdicts(self, place: int, output: list[ClaimVerdict]) -> list[ClaimVerdict]:
-        """Give the verdicts that are final now that the call at a place has come back."""
+        """Return the verdicts that are final now that the call at a place has come back."""
         self.outputs[place] = output
         group = place % len(self.groups)
         places = range(group, len(self.calls), len(self.groups))
@@ -288,7 +288,7 @@ _ALONE = re.compile(
     r"(?:```(?:text|txt|plaintext)?\n)?(?:-\s)?[\s\"'`*_\u2018\u201c\u00ab]*([a-z]+)[\s\"'`*_.!\u2019\u201d\u00bb]*",
     re.IGNORECASE | re.ASCII,
 )
-"""A word, in quotes, emphasis or a code fence, with its stop."""
+"""A word, in quotes, emphasis or a code fence, with its full stop."""
 
 _PLAIN = re.compile(r"(?:[^\W\d_]|[\s,.'\u2019\"])+")
 
@@ -309,7 +309,8 @@ _ONE_WORD = "Is the statement supported? Only one word: yes, no or unknown."
 _SHORTEST_PIECE = 2
 
 _LEAST_LABEL_MASS = 0.01
-"""Least probability of all labels together: below, the model was about to say something else."""
+"""Minimum probability of all labels together: below it, the model was about to say something
+else."""
 
 _SUBJECT = "log-probabilities"
 
@@ -321,7 +322,7 @@ class LabelModel(NamedTuple):
     prompt: BaseChatPromptTemplate
     """With the variables of `LABEL_PROMPT`."""
     threshold: float
-    """Least probability of support for the label `supported`."""
+    """Minimum probability of support for the label `supported`."""
     timeout: float | None = None
     """Seconds to wait for a reply."""
 
@@ -384,8 +385,8 @@ class LabelModel(NamedTuple):
     def _implied(self, raw: Any) -> "_Answer":
         """Read which label a model that wrote a sentence would have begun with.
 
-        Its text overrides the probabilities: a sentence that may take a verdict back is none, nor
-        is one that goes on after a label, or one in which no denial could be seen.
+        Its text overrides the probabilities: a sentence that may take a verdict back is no label,
+        nor is one that continues after a label, or one in which a denial could not be recognised.
         """
         text = reply_text(raw)
         begun = re.match(r"[\W_]*([^\W_]+)", text)
@@ -439,7 +440,7 @@ def judge_by_questions(
 ) -> Flow[ClaimVerdict | None]:
     """Ask about a claim: for a label, then for the sentence that decides it.
 
-    Small models that cannot keep to the form of `batched` can answer such questions. It gives
+    Small models that cannot keep to the form of `batched` can answer such questions. The result is
     `None` if a reply is more than an answer, or repeats the last one.
     """
     messages = ask.messages(claim, call)
@@ -478,17 +479,17 @@ class PlainEvidence(NamedTuple):
 
 
 def _plain_text(raw: Any) -> str:
-    """Give the text of a reply; nothing if it was cut off, or is no text."""
+    """Return the text of a reply; nothing if it was cut off or is not text."""
     return "" if is_refusal(raw) or cut_at_limit(raw) or _calls_a_tool(raw) else reply_text(raw)
 
 
 def _calls_a_tool(raw: Any) -> bool:
-    """Tell whether a reply calls a tool, none of which was given."""
+    """Return whether a reply calls a tool, although none was given."""
     return bool(getattr(raw, "tool_calls", None) or getattr(raw, "invalid_tool_calls", None))
 
 
 def _label(text: str) -> Label | None:
-    """Read a reply that is a label and nothing else: what stands around one may deny it."""
+    """Read a reply that is a label and nothing else: text around a label may deny it."""
     alone = _ALONE.fullmatch(text)
     return _LABELS.get(alone[1].lower()) if alone else None
 
@@ -496,7 +497,7 @@ def _label(text: str) -> Label | None:
 def label_probabilities(raw: Any, *, forced: bool = False) -> dict[Label, float]:
     """Read the probabilities of the labels from the log-probabilities of a reply.
 
-    Log-probabilities that are no such numbers count as if there were none.
+    Invalid log-probabilities count as missing.
     """
     logprobs = getattr(raw, "response_metadata", {}).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None

@@ -23,7 +23,8 @@ _EXTRA = "transformers"
 _FLAN_T5_BASE = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")
 _ANSWER_IDS = [3, 209]  # tokens that MiniCheck-Flan-T5 answers with: unsupported, supported
 _TOKENS_PER_RUN = 4096
-"""Most tokens, padding included, that a network reads at once; this bounds its memory."""
+"""Maximum number of tokens, padding included, that a network reads at once; this bounds its
+memory."""
 _JOINING_TOKENS = 8
 """Tokens by which an input may be longer than the sum of its parts."""
 
@@ -106,9 +107,9 @@ class PublicModel(NamedTuple):
     """Commit that is loaded by default; `None` for the newest."""
     family: _Family
     limit: int
-    """Most tokens of an input."""
+    """Maximum number of tokens of an input."""
     window: int
-    """Most tokens of evidence in an input, by default."""
+    """Maximum number of tokens of evidence in an input, by default."""
 
 
 # Windows of MiniCheck are the chunks of its published results; 700 tokens are about 500 words.
@@ -213,7 +214,7 @@ class LoadedModel:
         return tuple(each.format(eos=self.tokenizer.eos_token, **inert) for each in templates)
 
     def score(self, inputs: Sequence[tuple[str, ...]]) -> list[Any]:
-        """Give one probability, or one per class, for each result of `texts`.
+        """Return one probability, or one per class, for each result of `texts`.
 
         An input over the limit is not cut: its score is NaN.
         """

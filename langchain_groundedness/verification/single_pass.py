@@ -51,11 +51,11 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     sentence that states something gets a verdict: one without a line, or whose statements leave
     something out, is asked about again, and is `unchecked` if that fails too.
 
-    The input is a task with `answer`, `documents` and `question`; its claims are not looked at. The
+    The input is a task with `answer`, `documents` and `question`; its claims are ignored. The
     claims that are found are called `c1`, `c2`, … in the order of the answer.
 
-    What is too much for one call (evidence over the packer's budget, an answer of more than
-    `max_sentences`) takes the two steps: claims first, then verdicts on all evidence batches.
+    An input that is too large for one call (evidence over the packer's budget, an answer of more
+    than `max_sentences`) takes two steps: claims first, then verdicts on all evidence batches.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -75,15 +75,16 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     model: ChatModel
     """A chat model, or its name as `provider:name`."""
     prompt: BaseChatPromptTemplate | None = None
-    """Instead of `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the
-    same form of reply."""
+    """Replaces `prompts.SINGLE_PASS_PROMPT`; it must have the same variables and ask for the same
+    form of reply."""
     reply_form: Literal["schema", "lines"] = "schema"
     """How the lines are asked for: inside a schema, where the model can keep to one, or plainly.
     Plain lines cost fewer tokens; a schema shows that a reply was cut off."""
     packer: EvidencePacker = EvidencePacker(max_tokens=100_000)
     """How much evidence one call may hold, and how more than that is cut up for the two steps."""
     max_sentences: int = Field(default=24, ge=1)
-    """Most sentences of an answer that is judged in one call: models lose track in long lists."""
+    """Maximum number of sentences of an answer that is judged in one call: models lose track in
+    long lists."""
     timeout: Seconds = DEFAULT_TIMEOUT
     """Seconds to wait for one reply of the model, as for `LLMVerifier`."""
     retry_budget: int | None = Field(default=None, ge=0)
@@ -99,8 +100,8 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
     def verifier(self) -> LLMVerifier:
         """Judges claims that are known already, with the same model.
 
-        What a single pass left open, answers that take two steps, and the sentences of an answer
-        that is still being written.
+        These are claims that a single pass left open, claims of answers that take two steps, and
+        the sentences of an answer that is still being written.
         """
         return memoized(self, self._stages).verifier
 
@@ -189,7 +190,7 @@ class _Stages(NamedTuple):
 def _request(
     task: VerificationTask, sentences: Sequence[Claim], evidence: NumberedEvidence
 ) -> tuple[dict[str, str], ReplyReader]:
-    """Fill the variables of the prompt, and make what reads the reply.
+    """Fill in the variables of the prompt, and build the reader of the reply.
 
     The model also sees the sentences that state nothing: they are context.
     """
@@ -204,7 +205,7 @@ def _request(
 def _found_claims(
     task: VerificationTask, sentences: Sequence[Claim], reply: ReplyVerdicts
 ) -> Iterator[tuple[Claim, VerdictLine | None]]:
-    """Give the claims of the answer, each with its line, or `None` where it has none."""
+    """Yield the claims of the answer, each with its line, or `None` where it has none."""
     known = known_stems(task.answer or "", task.question)
     for number, sentence in enumerate(sentences, 1):
         has_line = number in reply.decided or number in reply.undecided
@@ -232,7 +233,7 @@ def _found_claims(
 
 
 def _agreed(lines: Sequence[VerdictLine | None]) -> VerdictLine | None:
-    """Give the first of lines that have one label."""
+    """Return the first of lines that have one label."""
     labels = {line and line.label for line in lines}
     return lines[0] if len(labels) == 1 else None
 

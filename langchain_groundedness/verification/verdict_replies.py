@@ -5,7 +5,7 @@ A reply is one JSON object, as text or as the arguments of one call of the tool 
     {"tag": TAG, "lines": [LINE, ...]}
 
 or plain text with `TAG LINE` on lines of their own. `TAG` is the one that the call shows last, so
-an echo of the prompt or of another call is no reply. What a line says:
+an echo of the prompt or of another call does not count. What a line says:
 
     batched:      C1 [4] [5] supported
                   C2 [9] contradicted | VALUE | REASON
@@ -14,18 +14,18 @@ an echo of the prompt or of another call is no reply. What a line says:
     claim alone:  [4] supported     (when one claim is asked about, its number may be missing)
 
 The label stands alone in its place. The numbers are those of evidence sentences that were shown,
-from 1 on; they may stand without brackets, or behind the label in brackets. `supported` and
-`contradicted` have at least one, and `supported` has nothing after it. List signs, emphasis and
+from 1 on; they may stand without brackets, or after the label in brackets. `supported` and
+`contradicted` have at least one, and `supported` has nothing after it. List markers, emphasis and
 code fences around a line do not matter.
 
-Fail closed: a claim that gets two different verdicts, or one line that says something else or is
-cut off, has none. A second object, a second call, another tag, an entry that is no text, reasoning
-that does not end, claims that are numbered from another number on: the whole reply counts for
-nothing. So it does if the text around its lines has any word that is none of a few polite ones, in
-whatever language: it may take a verdict back. What no form can show is a verdict on the wrong
-claim; a second, independent verifier can (`CascadeVerifier`).
+Fail closed: a claim has no verdict if it gets two different ones, or a line that says something
+else or is cut off. The whole reply counts for nothing if it has a second object, a second call,
+another tag, an entry that is not text, reasoning that does not end, or shifted claim numbers. So it
+does if the text around its lines has any word other than a few polite ones, in whatever language:
+that text may take a verdict back. No form can show that a verdict is on the wrong claim; a second,
+independent verifier can (`CascadeVerifier`).
 
-Every step looks at each character a bounded number of times, however a reply runs away.
+Every step looks at each character a bounded number of times, however long a reply is.
 """
 
 import json
@@ -80,7 +80,7 @@ class ReplyVerdicts(NamedTuple):
     statements: tuple[StatementLine, ...] = ()
     skipped: frozenset[int] = frozenset()
     unknown_numbers: frozenset[int] = frozenset()
-    """Numbers with a line that are those of no claim."""
+    """Numbers with a line that belong to no claim."""
 
 
 class ReplyReader(NamedTuple):
@@ -96,7 +96,7 @@ class ReplyReader(NamedTuple):
     """Whether lines may be about a statement, or skip a sentence: the single pass."""
 
     def __call__(self, raw: Any) -> tuple[ReplyVerdicts | None, str | None]:
-        """Give what a reply says, or what is wrong with all of it, in a clause about "it"."""
+        """Return what a reply says, or what is wrong with all of it, in a clause about "it"."""
         if not reply_text(raw) and (why := shortcoming(raw)):
             return None, why
         try:
@@ -110,7 +110,7 @@ class ReplyReader(NamedTuple):
     def _fault(
         self, verdicts: ReplyVerdicts, before: Iterable[str], after: Iterable[str]
     ) -> str | None:
-        """Say why verdicts count for nothing, in words that follow "it"."""
+        """Return why verdicts count for nothing, in words that follow "it"."""
         if not any(verdicts):
             return "has no verdict"
         announced = all(self._says_nothing(each, _announces) for each in before)
@@ -122,7 +122,7 @@ class ReplyReader(NamedTuple):
         return None if decided or any(more) else next(iter(undecided.values()))
 
     def _says_nothing(self, remark: str, is_polite: Callable[[str], bool]) -> bool:
-        """Tell whether a line beside the verdicts leaves them as they are."""
+        """Return whether a line beside the verdicts leaves them as they are."""
         text = remark.lower().replace("\u2019", "'")
         if re.fullmatch(rf"(?:tag\W{{0,3}})?{self.tag}", text, re.IGNORECASE):
             return True
@@ -130,7 +130,7 @@ class ReplyReader(NamedTuple):
         return all(map(is_polite, filter(None, sentences)))
 
     def _counts_otherwise(self, verdicts: ReplyVerdicts) -> bool:
-        """Tell whether verdicts may be meant for the claim before or behind."""
+        """Return whether verdicts may be meant for the claim before or after."""
         if not (verdicts.decided or verdicts.statements):
             return False
         named = {*verdicts.decided, *verdicts.undecided, *verdicts.skipped}
@@ -139,7 +139,7 @@ class ReplyReader(NamedTuple):
         return 0 in unknown or bool(unknown and len(named) < self.claims)
 
     def _parts(self, raw: Any) -> tuple[list[str], list[str], list[str]]:
-        """Give the lines of a reply, and the text before and after the first of them."""
+        """Return the lines of a reply, and the text before and after the first of them."""
         text = reply_text(raw)
         if calls := list(tool_calls(message_of(raw))):
             return self._of_call(calls, text if str(message_of(raw).text).strip() else "")
@@ -197,7 +197,7 @@ class ReplyReader(NamedTuple):
         return [*self._untagged(lines, tag=begins[1]), *_begun(last if known is None else known)]
 
     def _untagged(self, lines: Iterable[str], *, tag: object) -> list[str]:
-        """Take the tag off lines that have it, which those of a tagged object need not."""
+        """Remove the tag from lines that have it; those of a tagged object need not."""
         each = [part for line in lines for part in line.splitlines() if part.strip()]
         rests = [self._rest(line) for line in each]
         if None in rests if tag is None else tag != self.tag:
@@ -228,12 +228,12 @@ class ReplyReader(NamedTuple):
         return lines, _around(*before), _around(*after)
 
     def _unmerged(self, line: str) -> list[str]:
-        """Give a line; one that the tag stands inside of is several, and none of them is whole."""
+        """Return a line; one with the tag inside it is several, and none of them is whole."""
         parts = line.split(self.tag)
         return parts if len(parts) == 1 else [f"{part.lstrip(_BETWEEN)}{_CUT}" for part in parts]
 
     def _rest(self, line: str) -> str | None:
-        """Give what a line says behind its tag; `None` if it does not begin with the tag."""
+        """Return what a line says after its tag; `None` if it does not begin with the tag."""
         bare = _LISTED.sub("", line.lstrip(_AROUND), count=1).lstrip(_AROUND)
         if not bare.startswith(self.tag):
             return None
@@ -241,7 +241,7 @@ class ReplyReader(NamedTuple):
         return None if rest[:1].isalnum() else rest.lstrip(_BETWEEN)
 
     def _verdicts(self, lines: list[str]) -> tuple[ReplyVerdicts, list[str]]:
-        """Read lines; those that are about no claim are given back."""
+        """Read lines; those that are about no claim are returned."""
         found: dict[int, set[Label | str]] = {}
         decided: dict[int, VerdictLine] = {}
         undecided: dict[int, str] = {}
@@ -274,7 +274,7 @@ class ReplyReader(NamedTuple):
         ), others
 
     def _numbered(self, line: str) -> tuple[int | None, str]:
-        """Give the number of the claim that a line is about, and what it says."""
+        """Return the number of the claim that a line is about, and what it says."""
         bare = line.lstrip(_AROUND)
         if numbered := _NUMBERED.match(bare):
             return int(numbered[1]), bare[numbered.end() :].lstrip(_BETWEEN)
@@ -414,7 +414,7 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_only_once)
 
 
 def _around(*texts: str) -> list[str]:
-    """Give the lines of what stands around verdicts, without the signs of code fences."""
+    """Return the lines around verdicts, without code fences."""
     lines = (line.strip(" \t`*_#>-") for text in texts for line in text.splitlines())
     return [line for line in lines if line and line.lower() not in {"json", "text", "plaintext"}]
 
@@ -471,13 +471,13 @@ _IN_THE_FORM = re.compile(
 
 
 def _announces(sentence: str) -> bool:
-    """Tell whether a sentence says no more than that verdicts follow."""
+    """Return whether a sentence says no more than that verdicts follow."""
     said = _IN_THE_FORM.sub("", sentence).replace(":", " ").strip()
     return _offers(sentence) or _ANNOUNCED.issuperset(filter(None, _WORDS.split(said)))
 
 
 def _offers(sentence: str) -> bool:
-    """Tell whether a sentence offers help, or ends the reply."""
+    """Return whether a sentence offers help, or ends the reply."""
     sentence = sentence.removesuffix("?")
     words = filter(None, _WORDS.split(sentence))
     is_offer = _OFFER.match(sentence) and _OFFERED.issuperset(words)
@@ -488,7 +488,7 @@ _BEGUN = re.compile(r"[\W_]*+(?:claim|sentence|[cs])?+[\W_]*+[0-9]*+", re.IGNORE
 
 
 def _begun(line: str) -> list[str]:
-    """Give a line that was cut off, unless nothing but its beginning is there."""
+    """Return a line that was cut off, unless nothing but its beginning is there."""
     return [] if _BEGUN.fullmatch(line) else [f"{line}{_CUT}"]
 
 
@@ -506,12 +506,12 @@ _RETRACTING = re.compile(
 
 
 def may_retract(remark: str) -> bool:
-    """Tell whether a text may deny something or take it back."""
+    """Return whether a text may deny something or take it back."""
     return _RETRACTING.search(remark) is not None
 
 
 def _end_of_statement(text: str) -> int | None:
-    """Find the sign that closes what the first one opens: the one that balances it, or the only."""
+    """Find what closes the first sign: the sign that balances it, or else the only one."""
     opening, closing = text[0], _CLOSING[text[0]]
     ends = [match.start() for match in _CLOSED[closing].finditer(text.partition("|")[0], 1)]
     if opening == closing:
@@ -526,7 +526,7 @@ def _end_of_statement(text: str) -> int | None:
 def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
     """Read the label, the numbers around it, and the reason that may follow `unverifiable`.
 
-    The numbers are `None` if one of them is no number of a sentence.
+    The numbers are `None` if one of them is not the number of a sentence.
     """
     found = _HEAD.match(text)
     if found is None:
@@ -556,7 +556,7 @@ def _numbers(*texts: str) -> tuple[int, ...] | None:
 
 
 def _names_another(note: str, label: Label) -> bool:
-    """Tell whether a note has a label other than the one before it."""
+    """Return whether a note has a label other than the one before it."""
     named = {_LABELS[each.lower()] for each in _LABEL_IN_NOTE.findall(note)}
     return bool(named - {label})
 

@@ -248,7 +248,7 @@ def test_a_file_without_a_mapping_is_no_policy(text: str, came: str) -> None:
 
 
 def test_deep_nesting_is_an_error_and_no_crash() -> None:
-    assert "inside each other" in error_of(DecisionPolicy.from_yaml, "[" * 5000)
+    assert "too many nested mappings" in error_of(DecisionPolicy.from_yaml, "[" * 5000)
 
 
 def test_errors_come_in_the_order_of_the_file_and_no_more_than_a_few() -> None:

@@ -332,7 +332,7 @@ def test_raise_on_failure_hears_of_a_verifier_that_failed_behind_the_cache() -> 
 
 
 def test_what_is_not_a_store_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"must be a cache or a store of LangChain.* dict"):
+    with pytest.raises(ConfigurationError, match=r"must be a LangChain cache or store.* dict"):
         cached(Reader(), {})
     store: Any = "verdicts.db"
     with pytest.raises(ConfigurationError, match=r": verdict_cache must be a cache .* got str"):

@@ -59,8 +59,8 @@ class PairScorer:
             self._worker.submit(self._work)
         except RuntimeError as exc:
             msg = (
-                "the embedded verifier was asked while Python shuts down, when no thread can be "
-                "started any more: finish all checks before the program ends"
+                "the embedded verifier was called while Python shuts down, when no thread can be "
+                "started: finish all checks before the program ends"
             )
             raise GroundednessError(msg) from exc
         return request.future
@@ -78,7 +78,7 @@ class PairScorer:
                 self._waiting.extend(request for request in requests if request.is_open)
 
     def _one_by_one(self, requests: "Sequence[_Request]") -> None:
-        """Run requests apart after a round failed: one of them must not cost the others theirs."""
+        """Run requests separately after a failed round: one must not make the others fail."""
         for request in requests:
             try:
                 if request.is_open:
@@ -177,5 +177,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def pair_scorer(threads: int | None = None) -> PairScorer:
-    """Give the worker of this process."""
+    """Return the worker of this process."""
     return _SCORERS.get(threads or default_threads())

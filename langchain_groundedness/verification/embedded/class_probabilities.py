@@ -80,7 +80,7 @@ def _class_probabilities(
 def _contradicted_share(
     evidence: ClaimEvidence, reading: EncoderLogOdds | None, model: SupportModel
 ) -> float:
-    """Give the share of contradiction in what is not support."""
+    """Return the share of contradiction in what is not support."""
     if evidence.statement.denies or evidence.finding is not None:
         return 1.0
     return 0.0 if reading is None else model.contradiction_probability(reading)

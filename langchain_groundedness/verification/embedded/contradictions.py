@@ -30,7 +30,7 @@ __all__ = ["Difference", "DifferenceKind", "differing_value", "exchanged_values"
 DifferenceKind = Literal["quantity", "date", "name", "polarity", "exchange"]
 
 _SAME_SUBJECT = 0.5
-"""Share of the claim's other words, weighed by rarity, that the quote must say too."""
+"""Share of the claim's other words, weighted by rarity, that the quote must say too."""
 
 _SAME_STATEMENT = 0.85
 """The same for polarity: only a quote that says nearly everything can be the opposite."""
@@ -76,7 +76,7 @@ _NOUN = re.compile(
     r"\b(?:the|an?|his|her|its|their|our|my) (?=(?P<one>[\w'\u2019-]+)(?P<two> [\w'\u2019-]+)?)",
     re.IGNORECASE,
 )
-"""An article and the one or two words behind it."""
+"""An article and the one or two words after it."""
 _BOUND = re.compile(
     r"(?:\b(?:aged|of|at least|at most|no(?:t)? (?:more|less|fewer) than|(?:more|less|fewer) than"
     r"|up to|over|above|under|below) )+$",
@@ -88,7 +88,7 @@ _WHO = re.compile(
     r"(?:[\w-]{2,}s|children|people|men|women|those|anyone|everyone|nobody))\s+$",
     re.IGNORECASE,
 )
-"""A noun of the plural with little before it: at the start of a clause, or behind a preposition."""
+"""A plural noun with little before it: at the start of a clause, or after a preposition."""
 _LIMIT = "most"
 _MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
 _NEXT = re.compile(r"\s*([\w'\u2019-]+)")
@@ -110,10 +110,11 @@ class Difference(NamedTuple):
     evidence_start: int
     evidence_end: int
     agreement: float
-    """Share of the claim's other words, weighed by rarity, that the quote says too; 0 .. 1, and 1
+    """Share of the claim's other words, weighted by rarity, that the quote says too; 0 .. 1, and 1
     if the claim is nothing but its value."""
     parallel: bool
-    """Whether the quote, or a clause of it, makes the same statement and no other but for this."""
+    """Whether the quote, or a clause of it, makes the same statement apart from this difference,
+    and no other."""
 
 
 class _Pair(NamedTuple):
@@ -125,7 +126,7 @@ class _Pair(NamedTuple):
     quote_words: list[Word]
 
     def agreement(self, without: Sequence[Span]) -> float:
-        """Share of the claim's words outside some parts that the quote says, weighed by rarity."""
+        """Share of the claim's words outside some parts that the quote says, weighted by rarity."""
         table = rarity()
         theirs = {word.stem for word in self.quote_words}
         rest = {
@@ -141,7 +142,7 @@ class _Pair(NamedTuple):
     def difference(
         self, kind: DifferenceKind, mine: Span, theirs: Span, agreement: float
     ) -> Difference:
-        """Make a difference of a part of each."""
+        """Build the difference between a part of each."""
         return Difference(
             kind,
             *(self.claim[mine.start : mine.end], mine.start, mine.end),
@@ -192,7 +193,7 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
 
 
 def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_Places]:
-    """Tell which quantity of the claim is given by which of the quote."""
+    """Return which quantity of the claim is given by which one of the quote."""
     units_mine, units_theirs = {q.unit for q in mine}, {q.unit for q in theirs}
     return {
         (m, t)
@@ -206,7 +207,7 @@ def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_P
 def _spare(
     pair: _Pair, mine: list[Quantity], theirs: list[Quantity], giving: set[_Places]
 ) -> set[int]:
-    """Give the numbers of the quote that repeat what another one of it gives already.
+    """Return the numbers of the quote that repeat what another of its numbers gives.
 
     In "room 12 has 12 seats", the room of a claim about room 12 leaves the seats over.
     """
@@ -232,7 +233,7 @@ def _spare(
 
 
 def _agree(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
-    """Tell whether two numbers can both be true of one thing, or of one group."""
+    """Return whether two numbers can both be true of one thing, or of one group."""
     return compatible(claimed, given) and not other_bound(pair.claim, claimed, pair.quote, given)
 
 
@@ -250,7 +251,7 @@ def _alike(claimed: Quantity, given: Quantity, context: float, *, alone: bool) -
 
 
 def _context(claimed: _Around, given: _Around) -> float:
-    """Count the content words near both values, the nearest for most."""
+    """Count the content words near both values; the nearest count most."""
     score = 0.0
     for mine, theirs in zip(claimed, given, strict=True):
         score += sum(1.0 for word in mine if word in theirs)
@@ -285,14 +286,14 @@ def _names(pair: _Pair) -> Iterator[tuple[float, Difference]]:
 
 
 def _is_short_for(name: str, other: str) -> bool:
-    """Tell whether one name may be short for the other: "Fri" for "Friday", "NYC"."""
+    """Return whether one name may be short for the other: "Fri" for "Friday", "NYC"."""
     short, long = sorted((name.casefold(), other.casefold()), key=len)
     initials = "".join(word[0] for word in long.split())
     return (len(short) >= _SHORTEST_NAME and long.startswith(short)) or short == initials
 
 
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
-    """Give the names of a text that share no word with the other text."""
+    """Yield the names of a text that share no word with the other text."""
     common = rarity()
     for part in name_spans(text):
         inside = [w for w in words if part.start <= w.start < part.end]
@@ -308,7 +309,7 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]
 
 
 def name_spans(text: str) -> Iterator[Part]:
-    """Give what may be the names of a text: words with a capital, and what joins them."""
+    """Yield what may be the names of a text: words with a capital, and what joins them."""
     for match in _NAME.finditer(text):
         yield Part(match.start(), match.start() + len(match.group().rstrip("_")))
 
@@ -316,7 +317,7 @@ def name_spans(text: str) -> Iterator[Part]:
 def _same_place(
     claim_words: list[Word], claimed: Span, quote_words: list[Word], given: Span
 ) -> bool:
-    """Tell whether both follow the same words: "created by X", "created by Y"."""
+    """Return whether both follow the same words: "created by X", "created by Y"."""
     mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
     theirs = [w.stem for w in quote_words if w.end <= given.start][::-1]
     if not mine or not theirs or mine[0] != theirs[0]:
@@ -353,10 +354,10 @@ class _Value(NamedTuple):
 
 
 def exchanged_values(claim: str, quotes: Sequence[str]) -> tuple[int, Difference] | None:
-    """Find two values of a claim that a quote gives in exchanged places, word for word else.
+    """Find two values of a claim that a quote gives in exchanged places, otherwise word for word.
 
-    Nothing is found if any quote says the claim as it is, or where the order says nothing:
-    "Anna and Peter", "Anna married Peter".
+    Nothing is found if any quote states the claim as it is, or where the order means nothing: "Anna
+    and Peter", "Anna married Peter".
     """
     said = [_stems(quote) for quote in quotes]
     mine = _stems(claim)
@@ -401,13 +402,13 @@ def _pairs(claim: str) -> Iterator[tuple[_Value, _Value]]:
 
 
 def _exchange_names(claim: str) -> Iterator[Part]:
-    """Give names, of "Anna's" the name alone."""
+    """Yield names; of "Anna's", only the name."""
     for start, end in name_spans(claim):
         yield Part(start, end - 2 if claim[start:end].endswith(("'s", "\u2019s")) else end)
 
 
 def _noun_spans(claim: str) -> Iterator[Part]:
-    """Give the words after articles, with the article and without: "the dog", "dog"."""
+    """Yield the words after articles, with the article and without: "the dog", "dog"."""
     for found in _NOUN.finditer(claim):
         for words in ("one", "two"):
             if found[words]:
@@ -451,7 +452,7 @@ def _difference(
 
 
 def restricts(text: str, quantity: Quantity) -> bool:
-    """Tell whether a bound says whom a statement is about, and measures nothing."""
+    """Return whether a bound says whom a statement is about, and measures nothing."""
     if quantity.bound in ("", "about"):
         return False
     before = text[max(0, quantity.start - _LONGEST) : quantity.start]
@@ -469,16 +470,16 @@ def restricts(text: str, quantity: Quantity) -> bool:
 
 
 def gives(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
-    """Tell whether a quote gives what a claim says, bounds on who is meant only word for word."""
+    """Return whether a quote gives what a claim says; bounds on who is meant must match exactly."""
     return same_quantity(claimed, given) and not other_bound(claim, claimed, quote, given)
 
 
 def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
-    """Tell whether a claim and a quote name different limits, or are about other people.
+    """Return whether a claim and a quote name different limits, or are about other people.
 
-    Of two limits ("at most", "up to"), one follows from the other, and still both are not true of
-    one thing: who reads "at most 1,000" does not expect 200. "Under 9,000" and "more than 100" only
-    tell what is known, and may be told less precisely.
+    Of two limits ("at most", "up to"), one follows from the other, yet both are not true of one
+    thing: a reader of "at most 1,000" does not expect 200. "Under 9,000" and "more than 100" only
+    say what is known, and may be stated less precisely.
     """
     if claimed.bound != given.bound or claimed.value == given.value:
         return False

@@ -21,7 +21,7 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
 
     The score of a pair is the `support_probability` that `EmbeddedVerifier` gives the claim with
     this passage as its only document, of any length. What the verifier cannot check scores 0: a
-    passage without text, a claim without anything to look for, most pairs in other languages than
+    passage without text, a claim without anything to look for, most pairs in languages other than
     English. The model was trained on statements: a reranker puts passages first that state what its
     query states, which is not the same as answering a question.
 
@@ -43,7 +43,7 @@ class EmbeddedCrossEncoder(CheckedOptions, BaseCrossEncoder):
 
     @override
     def score(self, text_pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Score pairs, all in one go; one that comes twice is scored once.
+        """Score pairs, all together; one that occurs twice is scored once.
 
         Args:
             text_pairs: Claim and passage of each pair, in the order in which LangChain's

@@ -53,8 +53,8 @@ _LABELS: Mapping[str, frozenset[str]] = {
 _MEDIA = ("image", "image_url", "audio", "input_audio", "video", "file")
 _LONGEST_NAME = 60
 _ACCEPTED_QUESTIONS = (
-    "accepted are Noul and Choice questions whose instructions are one claim, as text, and of a "
-    f"Choice the labels {', '.join(map(repr, _LABELS))}, of which no two may mean the same"
+    "accepted are Noul and Choice questions whose instructions are one claim, as text; for a "
+    f"Choice, the labels {', '.join(map(repr, _LABELS))}, no two of which may mean the same"
 )
 _ACCEPTED_STATES = (
     "accepted as evidence are a text, a list of texts or of documents (a Document, or a mapping "
@@ -73,12 +73,12 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
 
     - `Noul`: the probability that the evidence supports the claim.
     - `Choice`: over any of the labels `supported`, `contradicted` and `unverifiable` (neither), or
-      `not_found` for `unverifiable`, or `unsupported` or `not_supported` for all but `supported`.
-      A label's probability does not depend on which others are offered, so where labels leave out
-      a verdict, the probabilities add up to less than 1. The choice is what `EmbeddedVerifier`
-      says, which has thresholds of its own for each verdict, so that near one of these another
-      label may be as likely; if that label is not offered, it is the most probable one. Confidence
-      is the probability of the choice.
+      `not_found` for `unverifiable`, or `unsupported` or `not_supported` for all but `supported`. A
+      label's probability does not depend on which others are offered, so where labels leave out a
+      verdict, the probabilities add up to less than 1. The choice is the verdict of
+      `EmbeddedVerifier`, which has its own threshold for each verdict, so near a threshold another
+      label may be as likely. If no label for that verdict is offered, the choice is the most
+      probable label. Confidence is the probability of the choice.
 
     `Score` and `Box` questions, other labels and media are errors. So is a claim that could not be
     checked: then no question of the request is answered, and `claim_ids` of the `VerificationError`
@@ -105,7 +105,7 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
     _can_be_saved = True
 
     model: Literal["embedded"] = "embedded"
-    """The name under which the model appears in traces; there is one."""
+    """The name under which the model appears in traces; there is only one."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
 

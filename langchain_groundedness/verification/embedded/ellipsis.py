@@ -1,9 +1,9 @@
-"""Sentences that leave out what a clause before has said, as full clauses.
+"""Sentences that leave out what an earlier clause has said, written as full clauses.
 
-Its own module because it is grammar of a sentence, without a claim.
+Its own module because it is about the grammar of a sentence, not about claims.
 
-"A filter costs 6 pounds, a lid 12" says what a lid costs, though no words in a row do; "the filter
-can be washed, the kettle cannot" denies something of the kettle only.
+"A filter costs 6 pounds, a lid 12" says what a lid costs, though no consecutive words do; "the
+filter can be washed, the kettle cannot" denies something only of the kettle.
 """
 
 import re
@@ -58,7 +58,7 @@ class Clause(NamedTuple):
 
     text: str
     topic: str
-    """What tells it from the other clauses of its sentence: "a lid"."""
+    """What distinguishes it from the other clauses of its sentence: "a lid"."""
 
 
 class _Full(NamedTuple):
@@ -88,7 +88,7 @@ class _Part(NamedTuple):
 
 
 def clause_about(claim: str, sentence: str) -> str | None:
-    """Give the clause of a sentence that is about the same thing as a claim."""
+    """Return the clause of a sentence that is about the same thing as a claim."""
     clauses = full_clauses(sentence) if len(sentence) <= _LONGEST else ()
     if not clauses:
         return None
@@ -181,7 +181,7 @@ def _verb_only(piece: str, before: _Full) -> list[Clause]:
 
 
 def _behind_auxiliary(text: str, family: str) -> str | None:
-    """Give the text after the last form of an auxiliary, and after its "not"."""
+    """Return the text after the last form of an auxiliary, and after its "not"."""
     forms = [
         word.end()
         for word in _WORD.finditer(text)
@@ -203,7 +203,7 @@ def _not_only(piece: str, before: _Full) -> list[Clause]:
 
 
 def _opposed(subject: str, full: _Full) -> list[Clause]:
-    """Make of "unlike A, B has a lid" what it says of A."""
+    """Turn "unlike A, B has a lid" into what it says of A."""
     if says_no(full.text):
         return []
     text = f"{subject} not {full.text[full.verb :]}"
@@ -297,7 +297,7 @@ def _same_kind(part: _Part, other: _Part, *, subject_ends: int, first: bool) -> 
 
 
 def _says_no_more(piece: str, part: _Part, parts: Sequence[_Part], before: str) -> bool:
-    """Tell whether the text from a quantity to the next part is in the clause before, too."""
+    """Return whether the text from a quantity to the next part is in the clause before, too."""
     ends = [p.start for p in parts if p.start > part.end]
     behind = _PREPOSITION.split(piece[part.end : min(ends, default=len(piece))])[0]
     return _content(behind) <= _content(before)
@@ -317,6 +317,6 @@ def _fill(piece: str, part: _Part, before: _Full, place: Part) -> str:
 
 
 def _named(mine: str, theirs: str) -> str:
-    """Say what "one" is: "the blue one", after "the red train", is "the blue train"."""
+    """Return what "one" is: "the blue one", after "the red train", is "the blue train"."""
     head = _WORD.findall(theirs)
     return _STANDS_FOR.sub(lambda _: head[-1], mine.strip()) if head else mine.strip()

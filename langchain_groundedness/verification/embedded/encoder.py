@@ -47,13 +47,13 @@ _TOKENS_PER_RUN = 2048
 """More take more memory (some 100 MB for twice as many) and are no faster."""
 
 _LONG = 256
-"""Tokens of a pair from which on the square of its length decides what memory it takes."""
+"""Tokens of a pair above which the square of its length determines the memory it takes."""
 
 _MOST_THREADS = 4
 
 _NICENESS = 15
 """Of 20 steps of priority. While eight checks at a time keep two cores busy, the 99th percentile of
-an event loop's delay is 6 to 8 ms with it, where it is 15 without, and checks take no longer
+an event loop's delay is 6 to 8 ms with it, and 15 without, and checks take no longer
 (`benchmarks/load.py embedded`)."""
 
 _FILES = ("encoder.onnx", "tokenizer.json")
@@ -69,7 +69,7 @@ class Pair(NamedTuple):
 
 
 class Encoder:
-    """Scores pairs; may be called from one thread at a time."""
+    """Scores pairs; may be called from only one thread at a time."""
 
     def __init__(self, session: "InferenceSession", tokenizer: "Tokenizer") -> None:
         """Put network and tokenizer together."""
@@ -153,7 +153,7 @@ def encoder(threads: int | None = None) -> Encoder:
 
 
 def default_threads() -> int:
-    """Give the number of threads that is used unless another is asked for."""
+    """Return the number of threads that is used unless another is asked for."""
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = int(given) if given.isdecimal() and int(given) else _MOST_THREADS
     return min(_cores(), _MOST_THREADS, most)
@@ -196,7 +196,7 @@ def load_encoder(folder: Traversable, threads: int) -> Encoder:
         return Encoder(_session(network, threads), _tokenizer(words))
     except Exception as exc:
         msg = (
-            "encoder.onnx and tokenizer.json of the embedded verifier are whole, but cannot be "
+            "encoder.onnx and tokenizer.json of the embedded verifier are intact but cannot be "
             f"loaded ({type(exc).__name__}). Install newer versions of onnxruntime and tokenizers."
         )
         raise ModelFileError(msg) from exc

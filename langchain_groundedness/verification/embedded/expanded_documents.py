@@ -1,7 +1,7 @@
 """Documents written out as they are meant: rows with their headers, values with their path.
 
-A table row says little without the header, nor a list item without its heading, nor a JSON value
-without its key. What is cited stays what the document has there.
+A table row says little without its header, a list item without its heading, a JSON value without
+its key. What is cited is still what the document has there.
 
 Its own module because the index need not know markdown or JSON.
 """
@@ -19,7 +19,7 @@ __all__ = ["EvidenceUnit", "expand_document"]
 _LEVEL = re.compile(r"[#=]+")
 _MARKERS = " \t#=*_>"
 _BOLD_LEVEL = 2
-"""Of a line in bold, which has no number of signs: below the title."""
+"""Level of a line in bold, which has no heading signs: below the title."""
 _ENDS = (".", "!", "?", ":")
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
@@ -116,7 +116,7 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
 
 
 def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
-    """Give a heading, and note it for the text under it."""
+    """Return a heading, and note it for the text under it."""
     line = text[block.start : block.end].strip()
     level = _LEVEL.match(line)
     del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]

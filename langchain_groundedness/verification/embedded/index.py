@@ -37,8 +37,8 @@ _PREFIX = 4
 _LEAST_LIKENESS = 0.6
 
 _NEIGHBOURS = 100
-"""Words on either side in the sorted vocabulary, where those that begin alike stand. A language
-has fewer derivations of a word; made-up words could be alike without end."""
+"""Words on either side in the sorted vocabulary, where those that begin alike are together. A
+language has fewer derivations of a word; made-up words could be alike without end."""
 
 Ints = NDArray[np.int64]
 
@@ -58,10 +58,10 @@ class Source(NamedTuple):
 class IndexQuantities:
     """Finds which sentences state a quantity.
 
-    Half a million objects would hold up the event loop whenever Python's garbage collector looks
-    at all of them. Documents repeat themselves: each value is kept once, and where it stands as
-    numbers. No document and no sentence is read with array operations of its own: each of them lets
-    go of the interpreter and takes it back before another thread, the event loop's say, is awake.
+    Half a million objects would hold up the event loop whenever Python's garbage collector looks at
+    all of them. Documents repeat themselves: each value is kept once, and its places as numbers. No
+    document and no sentence is read with array operations of its own: each such operation releases
+    the interpreter and takes it back before another thread, such as the event loop's, is awake.
     """
 
     def __init__(self, texts: Sequence[str], documents: Ints, starts: Ints) -> None:
@@ -97,7 +97,7 @@ class IndexQuantities:
         )
 
     def sentences_giving(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
-        """Give the sentences that state a quantity."""
+        """Return the sentences that state a quantity."""
         in_claim = {quantity.unit for quantity in beside}
         giving = np.zeros(self._sentence_count, dtype=bool)
         # Where the unit is named, no number without one stands for it.
@@ -113,7 +113,7 @@ class IndexQuantities:
         return np.flatnonzero(giving)
 
     def _near(self, claimed: Quantity) -> NDArray[np.bool_]:
-        """Tell which values come into question."""
+        """Return which values may match."""
         if claimed.kind != "date":
             plain = claimed.as_written
             near = _within(claimed, self._numbers) | _within(plain, self._written)
@@ -128,7 +128,7 @@ class IndexQuantities:
         return near
 
     def _naming(self, unit: str) -> NDArray[np.bool_]:
-        """Tell which sentences name a unit of measure."""
+        """Return which sentences name a unit of measure."""
         naming = np.zeros(self._sentence_count, dtype=bool)
         values = self._measure_of == self._measures.get(unit, -1)
         naming[self._sentences[values[self._value_of]]] = True
@@ -178,7 +178,7 @@ class EvidenceIndex:
         return len(self.document_of)
 
     def source(self, unit: int) -> Source:
-        """Give the place of a sentence, or of a piece of an overlong one, in its document.
+        """Return the place of a sentence, or of a piece of an overlong one, in its document.
 
         A heading says nothing alone; its place includes the sentence under it.
         """
@@ -188,7 +188,7 @@ class EvidenceIndex:
         return Source(document, int(self._source_starts[unit]), int(self._source_ends[last]))
 
     def is_heading(self, unit: int) -> bool:
-        """Tell whether a unit is a heading."""
+        """Return whether a unit is a heading."""
         return bool(self._headings[unit])
 
     def _document_after(self, unit: int) -> int:
@@ -209,11 +209,11 @@ class EvidenceIndex:
         return len(self.stems)
 
     def units_with(self, word: int) -> Ints:
-        """Give the units that hold a word of the vocabulary, in order."""
+        """Return the units that hold a word of the vocabulary, in order."""
         return self._posting_units[self._posting_bounds[word] : self._posting_bounds[word + 1]]
 
     def stems_in(self, first: int, last: int) -> Ints:
-        """Give the words of neighbouring units, in order."""
+        """Return the words of neighbouring units, in order."""
         return self.stems[self.first[first] : self.first[last + 1]]
 
     def like(self, stem: str) -> list[tuple[int, float]]:
@@ -241,11 +241,11 @@ class EvidenceIndex:
         return IndexQuantities(self._texts, self.document_of, self._starts)
 
     def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
-        """Give the units that state a quantity."""
+        """Return the units that state a quantity."""
         return self._quantities.sentences_giving(claimed, beside)
 
     def text(self, first: int, last: int) -> str:
-        """Give the text of neighbouring units of one document, written out."""
+        """Return the text of neighbouring units of one document, written out."""
         document = int(self.document_of[first])
         return self._texts[document][int(self._starts[first]) : int(self._ends[last])]
 
@@ -298,7 +298,7 @@ def _shared_beginning(one: str, other: str) -> int:
 
 
 def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:
-    """Give the sentences, counted through all documents, that places in documents are in.
+    """Return the sentences, counted through all documents, that places in documents are in.
 
     Text before the first sentence of its document ("$" on a line of its own) counts as part of it.
     """
@@ -316,7 +316,7 @@ def _number(quantity: Quantity) -> float:
 
 
 def _within(claimed: Quantity, numbers: Floats) -> NDArray[np.bool_]:
-    """Tell which numbers may be what is claimed."""
+    """Return which numbers may be what is claimed."""
     low, high = claimed.range
     slack = abs(claimed.value) * 1e-9
     return (numbers >= low - slack) & (numbers <= high + slack)

@@ -1,7 +1,7 @@
 """From one claim and the indexed evidence to a verdict; pure logic around the support model.
 
 `gather_evidence` finds everything that can be known without the encoder, and the pairs that the
-encoder should read; `judge` makes the verdict of both. The threshold is in `model/signals.json`,
+encoder should read; `judge` makes the verdict from both. The threshold is in `model/signals.json`,
 unless a calibration has another.
 """
 
@@ -75,7 +75,7 @@ Floats = NDArray[np.float64]
 
 
 CLEAR = 0.8
-"""Agreement from which a differing value decides, whatever the rest of the signals say."""
+"""Agreement from which a differing value decides, whatever the other signals say."""
 _RECALL_FOR_CLAUSES = 0.4
 """Share of a claim that a sentence must say for its clauses to be looked at one by one."""
 _RECALL_MARGIN = 0.05
@@ -88,8 +88,8 @@ class LocatedDifference(NamedTuple):
     difference: Difference
     window: Window
     alike: frozenset[int] = frozenset()
-    """The sentences, by their first unit, that differ in the same value; that they say it as well,
-    of something else, bears nothing out."""
+    """The sentences, by their first unit, that differ in the same value; if they also state the
+    claim's value, of something else, that confirms nothing."""
 
 
 class ClaimEvidence(NamedTuple):
@@ -106,7 +106,7 @@ class ClaimEvidence(NamedTuple):
     units: tuple[int, ...]
     """The sentences that are read for the claim, by their indices."""
     pairs: tuple[Pair, ...]
-    """What the encoder should read of them; empty where its word would not count."""
+    """What the encoder should read of them; empty where its result would not count."""
     in_english: bool
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
@@ -149,12 +149,12 @@ def gather_evidence(
 
 
 def _in_english(pair: Pair) -> bool:
-    """Tell whether the encoder can read a pair; rows of names show a language only beside it."""
+    """Return whether the encoder can read a pair; rows of names show a language only beside it."""
     return reads_as_english(pair.claim) and reads_as_english(f"{pair.evidence} {pair.claim}")
 
 
 def own_words_found(statement: ParsedClaim, match: Match) -> bool:
-    """Tell whether the documents say anything of the claim itself, not just of its question."""
+    """Return whether the documents say anything of the claim itself, not just of its question."""
     return any(
         found > 0 for item, found in zip(statement.items, match.anywhere, strict=True) if item.own
     )
@@ -241,7 +241,7 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
 
 
 def _complementary(window: Window, evidence: ClaimEvidence) -> list[Window]:
-    """Give the sentences that were read and say what a window leaves out of the claim."""
+    """Return the sentences that were read and say what a window leaves out of the claim."""
     filling: list[Window] = []
     found = window.found
     for other in evidence.match.pool:
@@ -274,7 +274,7 @@ def _contradicted(
 
 
 def _is_quoted(evidence: ClaimEvidence) -> bool:
-    """Tell whether a sentence of the documents is the claim, word for word: in any language so."""
+    """Return whether a sentence of the documents is the claim, word for word, in any language."""
     unknown = -1
     claim = [
         evidence.sources.vocabulary.get(word.stem, unknown) for word in evidence.statement.words
@@ -310,8 +310,8 @@ def _judge_denial(
 ) -> ClaimVerdict:
     """Judge a bare "no": supported by what contradicts the question, and the other way round.
 
-    A difference that would not outweigh the model is none here either: another year beside the
-    one that was asked for denies nothing.
+    A difference that would not outweigh the model does not count here either: another year beside
+    the one that was asked for denies nothing.
     """
     if evidence.finding is not None and overrides_model(
         evidence.finding, evidence.statement, evidence.match
@@ -350,7 +350,7 @@ def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> 
 
 
 def _overlapping_units(window: Window, statement: ParsedClaim, index: EvidenceIndex) -> list[int]:
-    """Give the units of a window that share a word or a quantity with the statement."""
+    """Return the units of a window that share a word or a quantity with the statement."""
     stems = {index.vocabulary.get(item.stem) for item in statement.items}
     sharing = [
         unit
@@ -423,7 +423,7 @@ def find_difference(
 
 
 def _differing(claim: str, sentence: str, window: Window) -> Difference | None:
-    """Compare a claim with a sentence, or with that clause of it which is about the same thing."""
+    """Compare a claim with a sentence, or with the clause of it that is about the same thing."""
     clause = clause_about(claim, sentence) if window.recall >= _RECALL_FOR_CLAUSES else None
     if clause is None:
         return differing_value(claim, sentence)
@@ -436,7 +436,7 @@ def _differing(claim: str, sentence: str, window: Window) -> Difference | None:
 
 
 def overrides_model(finding: LocatedDifference, statement: ParsedClaim, match: Match) -> bool:
-    """Tell whether a difference outweighs the model."""
+    """Return whether a difference outweighs the model."""
     difference = finding.difference
     if difference.kind == "exchange":
         return True
@@ -461,6 +461,6 @@ def _inside(difference: Difference, item: Item, statement: ParsedClaim) -> bool:
 
 
 def _recall_without_value(window: Window, value: NDArray[np.bool_], match: Match) -> float:
-    """Share of what a claim says besides a value that a window says; 1 if it says no more."""
+    """Share of what a claim says besides a value that a window says too; 1 if it is only that."""
     weights = match.weights[~value]
     return float(window.found[~value] @ weights / weights.sum()) if weights.any() else 1.0

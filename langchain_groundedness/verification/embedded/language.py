@@ -42,19 +42,19 @@ _PARTICLES = frozenset(
     ten ter van von y zu
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
-"""What stands in names: "Rio de Janeiro", "Los Angeles", "Vincent van Gogh"."""
+"""Words that occur in names: "Rio de Janeiro", "Los Angeles", "Vincent van Gogh"."""
 
 
 def reads_as_english(text: str) -> bool:
-    """Tell whether a text is likely to be English, so that a model of English can be trusted.
+    """Return whether a text is likely to be English, so that a model of English can be trusted.
 
-    A text is taken for another language if a third of its letters or so are of another script, or
+    A text is taken for another language if about a third of its letters are of another script, or
     if more of its words are function words of one other language than of English, and these are a
     seventh of all its words or there is none of English. Names do not count; a word with accents
     counts as a function word, unless only English has any. A text in Latin script where nothing
-    speaks for another language counts as English: "Paris", "42 km".
-    Latin-script languages beside the 24 in the lists are told only by their accents and by
-    words that they share with one of them.
+    speaks for another language counts as English: "Paris", "42 km". Latin-script languages other
+    than the 24 in the lists are recognised only by their accents and by words that they share with
+    one of them.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
@@ -87,7 +87,7 @@ def _mostly_of_other_scripts(text: str) -> bool:
 
 
 def _words_by_role(text: str) -> Iterator[tuple[str, bool]]:
-    """Give each word, and whether it is likely to be part of a name or an abbreviation.
+    """Yield each word, and whether it is likely to be part of a name or an abbreviation.
 
     That is a capital before another one ("Los Angeles"), a particle between two ("Rio de
     Janeiro"), and a word all in capitals in a text that is not ("MIT").

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def model_folder() -> Traversable:
-    """Give the folder of the model that is shipped."""
+    """Return the folder of the model that is shipped."""
     return files("langchain_groundedness") / "model"
 
 

@@ -1,4 +1,4 @@
-"""Polarity: what a text denies or forbids, and another says."""
+"""Polarity: what one text denies or forbids and another states."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -60,13 +60,13 @@ _PAST = re.compile(r"[a-z]{3,}ed")
 
 
 _PARALLEL = 0.8
-"""Share, weighed by rarity, of what is left of either that the other must say too."""
+"""Share, weighted by rarity, of what is left of either that the other must say too."""
 _FEWEST_IN_CLAUSE = 2
 _PARALLEL_CLAUSE_END = re.compile(r"[,;:()\u2013\u2014](?!\d)")
 
 
 def says_no(text: str) -> bool:
-    """Tell whether a text negates anything, in English."""
+    """Return whether a text negates anything, in English."""
     return _NEGATION.search(text) is not None
 
 
@@ -85,7 +85,7 @@ def negations(text: str) -> list[Part]:
 def only_one_denies(
     mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
 ) -> bool:
-    """Tell whether one of two texts says what only the other one denies."""
+    """Return whether one of two texts says what only the other one denies."""
     if not (mine or theirs) or (mine and theirs):
         return False
     all_mine = {word.stem for word in find_words(claim)}
@@ -101,7 +101,7 @@ def denials(text: str) -> tuple[Part, ...]:
 
 
 def denial_differs(claim: str, evidence: str) -> bool:
-    """Tell whether one of two texts denies what the other one says."""
+    """Return whether one of two texts denies what the other one says."""
     mine, theirs = _denied(claim), _denied(evidence)
     if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
         return False
@@ -110,7 +110,7 @@ def denial_differs(claim: str, evidence: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _denied(text: str) -> frozenset[str]:
-    """Give the content word behind each negation, and those that are joined to it."""
+    """Return the content word after each negation, and those that are joined to it."""
     parts = denials(text)
     if not parts:
         return frozenset()
@@ -135,7 +135,7 @@ def _first(content: list[Word], start: int, stop: int) -> str:
 
 
 def _affirmed(text: str) -> set[str]:
-    """Give the words that are only after "but": "not on Monday but on Sunday"."""
+    """Return the words that are only after "but": "not on Monday but on Sunday"."""
     parts = denials(text)
     but = _BUT.search(text, parts[0].end) if parts else None
     if but is None:
@@ -147,7 +147,7 @@ def _affirmed(text: str) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
-    """Tell whether a word may be the verb of a clause."""
+    """Return whether a word may be the verb of a clause."""
     folded = word.casefold()
     return (
         folded in AUXILIARIES
@@ -166,7 +166,7 @@ class Span(Protocol):
 
     @property
     def end(self) -> int:
-        """Offset behind its last character."""
+        """Offset after its last character."""
         ...
 
 
@@ -177,7 +177,7 @@ def is_parallel(
     quote_words: Sequence[Word],
     quote_parts: Sequence[Span],
 ) -> bool:
-    """Tell whether a quote, or a clause of it, makes the claim's statement, but for some parts."""
+    """Return whether a quote, or a clause of it, makes the claim's statement, except for parts."""
     mine = _content(claim_words, claim_parts)
     for clause in _clauses(quote, quote_parts):
         inside = [w for w in quote_words if clause.start <= w.start < clause.end]

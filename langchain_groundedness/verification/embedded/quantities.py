@@ -27,7 +27,7 @@ Kind = Literal["number", "date", "ordinal", "literal"]
 _ABOUT_TOLERANCE = 0.05
 """How far, as a share of it, a number may be from what is "about" as much."""
 _FAR_FACTOR = 10.0
-"""A number so many times off meets a bound, but hardly speaks of the same thing."""
+"""A number this many times off meets a bound, but is hardly about the same thing."""
 _LOOKALIKES = str.maketrans("\u017f\u0131\u0130\u212a", "siik")
 """Letters that match others where case is ignored: long s, i with and without its dot, kelvin."""
 _STRETCH = 16_384
@@ -222,8 +222,8 @@ class Quantity(NamedTuple):
     may_count: bool = False
     """Whether what reads as a year may say how many there are: "it has 1800 seats"."""
     beside: tuple[str, str] = ("", "")
-    """The words, by their stems, right before and right behind a number without a unit or a place
-    in an order; nothing for a stop word, or where something stands between."""
+    """The words, by their stems, right before and right after a number without a unit or a place in
+    an order; nothing for a stop word, or where something stands between."""
 
     @property
     def as_written(self) -> Self:
@@ -246,7 +246,7 @@ class Quantity(NamedTuple):
 
 
 def comparable(one: Quantity, other: Quantity) -> bool:
-    """Tell whether two quantities are of one kind, so that a difference between them means one."""
+    """Return whether two quantities are of one kind, so that a difference between them counts."""
     if one.kind != other.kind:
         year, number = (one, other) if one.kind == "date" else (other, one)
         return year.may_count and number.kind == "number" and not number.unit
@@ -258,7 +258,7 @@ def comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def compatible(claimed: Quantity, given: Quantity) -> bool:
-    """Tell whether two numbers, one of them a bound, can both be true of one thing."""
+    """Return whether two numbers, one of them a bound, can both be true of one thing."""
     if not (claimed.bound or given.bound) or claimed.unit != given.unit:
         return False
     (low, high), (least, greatest) = claimed.range, given.range
@@ -266,7 +266,7 @@ def compatible(claimed: Quantity, given: Quantity) -> bool:
 
 
 def same_quantity(claimed: Quantity, given: Quantity) -> bool:
-    """Tell whether a claimed quantity is what the evidence gives.
+    """Return whether a claimed quantity is what the evidence gives.
 
     A date may be claimed less exactly than it is given (2021 for 3 March 2021), and so may a
     number that was written in rounded form (2.1B for 2,134 million). A number without a unit, as
@@ -312,7 +312,7 @@ def _same_number(claimed: Quantity, given: Quantity) -> bool:
 def units_fit(
     claimed: Quantity, given: Quantity, *, in_claim: Collection[str], beside: Collection[str]
 ) -> bool:
-    """Tell whether a number without a unit may stand for one with a unit.
+    """Return whether a number without a unit may stand for one with a unit.
 
     It may where its side names no such unit, as in a table: "section 3 lasts 5 years" does not
     give three years.
@@ -323,14 +323,14 @@ def units_fit(
 
 
 def _orders_what_is_counted(one: Quantity, other: Quantity) -> bool:
-    """Tell whether an ordinal and a number without a unit are beside the same word."""
+    """Return whether an ordinal and a number without a unit are beside the same word."""
     ordinal, number = (one, other) if one.kind == "ordinal" else (other, one)
     _, ordered = ordinal.beside
     return not number.unit and ordered != "" and ordered in number.beside
 
 
 def _meets(claimed: Quantity, given: Quantity) -> bool:
-    """Tell whether a number, or all that is meant by its bound, is within a claimed bound."""
+    """Return whether a number, or all that is meant by its bound, is within a claimed bound."""
     if claimed.value == given.value and claimed.bound == given.bound:
         return True
     near = abs(claimed.value) / _FAR_FACTOR <= abs(given.value) <= abs(claimed.value) * _FAR_FACTOR
@@ -359,7 +359,7 @@ def each_quantity(text: str) -> Iterator[Quantity]:
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
-    """Give what `finditer` gives, a stretch at a time: each step holds up all threads."""
+    """Yield what `finditer` gives, a stretch at a time: each step holds up all threads."""
     pattern, start = _pattern(), 0
     while start < len(text):
         end = start + _STRETCH
@@ -378,7 +378,7 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Compile the pattern when it is first needed: that is a fifth of the package's import."""
+    """Compile the pattern when first needed: it takes a fifth of the package's import time."""
     return re.compile(_QUANTITY, re.IGNORECASE | re.VERBOSE)
 
 
@@ -415,7 +415,7 @@ def _bound(text: str, quantity: Quantity) -> Bound:
 
 
 def phrase_of(text: str, quantity: Quantity) -> tuple[int, int]:
-    """Give the place of a quantity and its bound in a text: "fewer than 10", "10 or more"."""
+    """Return the place of a quantity and its bound in a text: "fewer than 10", "10 or more"."""
     behind = _BEHIND.match(text, quantity.end)
     first = max(0, quantity.start - _LONGEST_BOUND)
     before = _BEFORE.search(text[first : quantity.start])

@@ -1,4 +1,4 @@
-"""A claim made ready for the search: its items (words, names, quantities), weighed."""
+"""A claim made ready for the search: its items (words, names, quantities) and their weights."""
 
 import re
 from bisect import bisect_left
@@ -98,7 +98,7 @@ def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
 
 
 def is_short_answer(claim: str) -> bool:
-    """Tell whether a claim says so little that it can only be read with the question it answers."""
+    """Return whether a claim says so little that it can only be read with its question."""
     words = find_words(claim)
     telling = [word.start for word in words if word.stem not in STOP_WORDS]
     verbs = [w.start for w in words if claim[w.start : w.end].casefold() in AUXILIARIES]

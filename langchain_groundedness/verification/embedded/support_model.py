@@ -87,7 +87,7 @@ class SupportModel(BaseModel):
         return _sigmoid(score)
 
     def threshold_for(self, reading: EncoderLogOdds | None, *, strict: bool = False) -> float:
-        """Give the probability from which a claim counts as supported."""
+        """Return the probability from which a claim counts as supported."""
         if strict:
             return self.combined.strict_threshold
         return self.threshold if reading is None else self.combined.threshold
@@ -112,7 +112,7 @@ def read_logits(logits: Floats) -> EncoderLogOdds | None:
 
 
 def support_log_odds(logits: Floats) -> NDArray[np.float64]:
-    """Give the log odds of supported against the rest."""
+    """Return the log odds of supported against the rest."""
     rows = logits.astype(np.float64)
     odds: NDArray[np.float64] = rows[:, _SUPPORTED] - np.logaddexp(
         rows[:, _CONTRADICTED], rows[:, _UNVERIFIABLE]
@@ -121,7 +121,7 @@ def support_log_odds(logits: Floats) -> NDArray[np.float64]:
 
 
 def opposition_log_odds(logits: Floats) -> NDArray[np.float64]:
-    """Give the log odds of contradicted against unverifiable."""
+    """Return the log odds of contradicted against unverifiable."""
     rows = logits.astype(np.float64)
     odds: NDArray[np.float64] = rows[:, _CONTRADICTED] - rows[:, _UNVERIFIABLE]
     return odds

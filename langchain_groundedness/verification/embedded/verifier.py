@@ -50,15 +50,15 @@ percentile with no limit, 60 to 73 with 64, 25 to 34 with 32, in as much time.""
 
 
 class EmbeddedVerifier(PooledVerifier):
-    """Judges each claim by the sentences of the documents that say most about it.
+    """Judges each claim by the sentences of the documents that say the most about it.
 
-    All text of all documents is searched. How much of the claim the sentences found say is measured
-    by five signals; a small encoder reads them together with the claim; a calibrated
-    model trained on claims that people judged weighs both. A claim below the threshold is
-    `contradicted` if a sentence about the same thing differs in a value, name, date or polarity, or
-    if the encoder is sure that it does, and `unverifiable` otherwise. Without documents, or with
-    blank ones only, every claim is `unchecked`. The encoder reads English; where claim or evidence
-    are in another language, the signals judge alone.
+    All text of all documents is searched. Five signals measure how much of the claim the sentences
+    found say; a small encoder reads these sentences together with the claim; a calibrated model,
+    trained on claims that people judged, weighs both. A claim below the threshold is `contradicted`
+    if a sentence about the same thing differs in a value, name, date or polarity, or if the encoder
+    is sure that it does, and `unverifiable` otherwise. Without documents, or with blank ones only,
+    every claim is `unchecked`. The encoder reads English; where claim or evidence are in another
+    language, the signals judge alone.
 
     Claims that are asked about at the same time, by `batch` or by many `ainvoke`, go through the
     encoder together, in a thread of its own.
@@ -88,7 +88,7 @@ class EmbeddedVerifier(PooledVerifier):
 
     @property
     def strict_threshold(self) -> float:
-        """Least probability of support for what a correction says."""
+        """Minimum probability of support for what a correction says."""
         return max(self.threshold or 0.0, support_model().threshold_for(None, strict=True))
 
     def warm_up(self) -> None:
@@ -146,7 +146,7 @@ class EmbeddedVerifier(PooledVerifier):
     def _examined(
         self, task: VerificationTask, indexes: dict[tuple[str, ...], EvidenceIndex]
     ) -> "list[ClaimEvidence | ClaimVerdict]":
-        """Examine the claims of a task; one that fails must not cost the others theirs."""
+        """Examine the claims of a task; one that fails must not make the others fail."""
         if not has_text(task.documents):
             return [_unchecked(claim, NO_DOCUMENTS) for claim in task.claims]
         key = _texts(task)
@@ -175,7 +175,7 @@ class EmbeddedVerifier(PooledVerifier):
 
 
 def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
-    """Part tasks so that what is known of their claims takes little memory; at least one each."""
+    """Split tasks into parts whose claims take little memory; at least one task each."""
     part: list[_Numbered] = []
     left = _CLAIMS_AT_ONCE
     for place, task in enumerate(tasks):

@@ -1,4 +1,4 @@
-"""The evidence windows that say most of a claim: up to three neighbouring sentences.
+"""The evidence windows that say the most of a claim: up to three neighbouring sentences.
 
 Its own module because training reads windows and signals without a judgement.
 """
@@ -57,7 +57,7 @@ WORDS = 110
 _LONGEST_PIECE = 240
 """Estimated tokens of a claim that are read at once; very few sentences have more."""
 _LONGEST_PART = 160
-"""Characters of a word that is no word."""
+"""Characters; a longer word is not a real word."""
 _TOKENS_PER_WORD = 3
 """Prose has fewer: numbers and made-up words that have more take up the place of several."""
 _LONGEST_READING = 1700
@@ -157,7 +157,7 @@ def _found_per_item(places: list[tuple[Ints, Floats]], columns: Ints) -> Floats:
 def _ranked(
     found_per_item: Floats, columns: Ints, document_of: Ints, weights: Floats, size: int
 ) -> list[Window]:
-    """Give the best windows of exactly `size` sentences, best first."""
+    """Return the best windows of exactly `size` sentences, best first."""
     starts = np.flatnonzero(
         (columns[size - 1 :] - columns[: len(columns) - size + 1] == size - 1)
         & (document_of[columns[size - 1 :]] == document_of[columns[: len(columns) - size + 1]])
@@ -185,7 +185,7 @@ class EncoderInput(NamedTuple):
 def encoder_input(
     statement: ParsedClaim, match: Match, index: EvidenceIndex, *, words: int = WORDS
 ) -> EncoderInput:
-    """Give what the encoder is to read for a claim.
+    """Return what the encoder is to read for a claim.
 
     The question of the answer is not among it, unless the claim is too short without: what only
     the question says, the evidence need not support.
@@ -201,7 +201,7 @@ def _in_values_of_the_evidence(
 ) -> str:
     """Write the values of a claim as the evidence does, where it gives them in another way.
 
-    The encoder cannot count: that 7 are fewer than 10 is looked up for it.
+    The encoder cannot count: that 7 is fewer than 10 is worked out for it.
     """
     claim = statement.text
     for quantity in sorted(statement.quantities, reverse=True):
@@ -215,7 +215,7 @@ def _in_values_of_the_evidence(
 def _given(
     claimed: Quantity, statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str | None:
-    """Give how the evidence puts a value of the claim; nothing if it has the same words for it."""
+    """Return how the evidence puts a value of the claim; nothing if it uses the same words."""
     giving = set(index.units_giving(claimed, statement.quantities).tolist())
     start, end = phrase_of(statement.text, claimed)
     value = statement.text[start:end].casefold()
@@ -282,7 +282,7 @@ def _size(unit: int, index: EvidenceIndex) -> int:
 
 
 def _by_use(match: Match) -> Iterator[int]:
-    """Give sentences, the most useful first."""
+    """Yield sentences, the most useful first."""
     best, wide = match.best[0], match.best[-1]
     yield best.first
     covered = best.found
