@@ -72,6 +72,12 @@ def test_without_a_value_the_evidence_sentence_stands_in() -> None:
     assert correct(answer, found).text == f"{evidence} Cats too."
 
 
+def test_a_table_row_does_not_stand_in_for_a_sentence() -> None:
+    answer = "Ann is a developer. Cats are welcome."
+    found = verdict(answer, "Ann is a developer.", citations=cite("| Bob | Developer | $70,000 |"))
+    assert "|" not in correct(answer, found).text
+
+
 def test_only_contradicted_claims_are_corrected() -> None:
     answer = "Revenue was $2.4B."
     for label in ("supported", "unverifiable"):

@@ -34,6 +34,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
+from langchain_groundedness.text.markdown import is_table_row
 from langchain_groundedness.types import (
     ClaimVerdict,
     CorrectedAnswer,
@@ -128,7 +129,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         edits: list[Edit] = []
         left: list[_LocatedVerdict] = []
         for verdict, span in _located(verdicts, task.answer):
-            quotes = [c.quote for c in verdict.citations if c.holds_in(task.documents)]
+            held = (c.quote for c in verdict.citations if c.holds_in(task.documents))
+            quotes = [quote for quote in held if not is_table_row(quote)]
             stripped = _strip(task, verdict, span, spans)
             alone = stripped is not None and _other_half(task, span, spans) is None
             if self.fallback == "quote" and quotes and alone:
@@ -334,6 +336,6 @@ def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Repl
     if written and (part := differing_part(text, written)):
         return part
     correction = (verdict.correction or "").strip()
-    quotes = [c.quote for c in verdict.citations]
+    quotes = [c.quote for c in verdict.citations if not is_table_row(c.quote)]
     whole = written or correction or (quotes[0] if quotes else "")
     return Replacement(0, len(text), whole) if whole and whole != text else None

@@ -11,7 +11,15 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-__all__ = ["Block", "BlockKind", "BlockScanner", "Outline", "blocks", "table_cells"]
+__all__ = [
+    "Block",
+    "BlockKind",
+    "BlockScanner",
+    "Outline",
+    "blocks",
+    "is_table_row",
+    "table_cells",
+]
 
 BlockKind = Literal["prose", "item", "heading", "title", "row", "delimiter", "code", "rule"]
 """`title` is prose underlined with `===` or `---`; `row` and `delimiter` belong to tables; `rule`
@@ -157,6 +165,11 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 _PIPE = re.compile(r"(?<!\\)\|")
+
+
+def is_table_row(text: str) -> bool:
+    """Return whether a text is a table row, by its pipes."""
+    return len(table_cells(text)) > 1
 
 
 def table_cells(row: str) -> list[str]:

@@ -166,6 +166,55 @@ def test_the_correction_is_the_sentence_that_says_most_of_the_claim() -> None:
 
 
 @pytest.mark.parametrize(
+    ("claim", "about_it", "about_another", "correction"),
+    [
+        (
+            "Flight 212 departs from gate 14.",
+            "Flight 212 departs from gate 22.",
+            "Flight 305 departs from gate 14.",
+            "22",
+        ),
+        (
+            "Revenue in 2023 was $40 million.",
+            "Revenue in 2023 was $55 million.",
+            "Revenue in 2022 was $40 million.",
+            "$55 million",
+        ),
+    ],
+)
+def test_the_correction_is_about_the_subject_of_the_claim(
+    claim: str, about_it: str, about_another: str, correction: str
+) -> None:
+    for documents in ([about_it, about_another], [about_another, about_it]):
+        verdict = check(claim, *documents)
+        assert (verdict.verdict, verdict.correction) == ("contradicted", correction)
+
+
+def test_a_table_row_is_no_correction() -> None:
+    table = "| Name | Role |\n|---|---|\n| Ann | CTO |\n| Bob | Developer |"
+    verdict = check("Ann is a developer.", table)
+    assert verdict.verdict != "supported"
+    assert verdict.correction is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Yes, it does.", "supported"),
+        ("Yes, it does!", "supported"),
+        ("No, it doesn't.", "contradicted"),
+        ("No, it does not.", "contradicted"),
+    ],
+)
+def test_yes_and_no_may_repeat_the_verb_of_the_question(answer: str, verdict: str) -> None:
+    document, question = (
+        "The warranty covers water damage.",
+        "Does the warranty cover water damage?",
+    )
+    assert check(answer, document, question=question).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("answer", "verdict"),
     [
         ("Paris", "supported"),

@@ -12,6 +12,7 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
+from langchain_groundedness.text.markdown import is_table_row
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded.contradictions import (
     Difference,
@@ -293,14 +294,14 @@ def _decisive_first(units: list[int], evidence: ClaimEvidence) -> list[int]:
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     units = _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
     cited = evidence.cite(_decisive_first(units, evidence))
-    only_headings = all(map(evidence.sources.is_heading, units))
+    is_sentence = not (all(map(evidence.sources.is_heading, units)) or is_table_row(cited[0].quote))
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
         citations=cited,
-        correction=None if only_headings else cited[0].quote,
+        correction=cited[0].quote if is_sentence else None,
         verifier=VERIFIER,
     )
 
@@ -414,12 +415,17 @@ def find_difference(
         if (difference := _differing(statement.text, text, window))
         and (difference.kind == "polarity" or difference.claim_start >= statement.own_start)
     ]
-    clearest = max(found, key=lambda finding: finding.difference.agreement, default=None)
+    clearest = max(found, key=_clarity, default=None)
     if clearest is None:
         return None
     start = clearest.difference.claim_start
     alike = (each.window.first for each in found if each.difference.claim_start == start)
     return clearest._replace(alike=frozenset(alike))
+
+
+def _clarity(finding: LocatedDifference) -> tuple[float, int]:
+    """Rank a difference; of two as clear, the later value is what is said of the earlier one."""
+    return finding.difference.agreement, finding.difference.claim_start
 
 
 def _differing(claim: str, sentence: str, window: Window) -> Difference | None:

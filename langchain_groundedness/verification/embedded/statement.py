@@ -24,6 +24,12 @@ _BEFORE_WORDS = " \t\"'(\u201c\u2018*_["
 _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
 )
+_REPEATED = re.compile(
+    rf"\W*(?:i|you|he|she|it|we|they|this|that|there) (?:{'|'.join(AUXILIARIES)})"
+    r"(?:n?['\u2019]t| not)?\W*",
+    re.IGNORECASE,
+)
+"""What may follow a bare yes or no: "it does", "they can't"."""
 
 
 _THING = (
@@ -78,7 +84,8 @@ def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
     own_start = 0
     denies = False
     bare = _YES_OR_NO.match(text)
-    if bare and question and not text[bare.end() :].strip():
+    rest = text[bare.end() :].strip() if bare else text
+    if bare and question and (not rest or _REPEATED.fullmatch(rest)):
         text, denies = question, bool(bare.group("no"))
     else:
         if bare:
