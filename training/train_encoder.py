@@ -52,7 +52,7 @@ _MADE = {
     "records": 0.06,
     "pronouns": 0.5,
 }
-_WRITTEN = {"passages": 0.3, "contrast_pairs": 2}
+_WRITTEN = {"passages": 0.3, "contrast_pairs": 1, "document_claims": 1}
 _JUDGED = {
     "factscore": 0.5,
     "factcheckgpt": 1,

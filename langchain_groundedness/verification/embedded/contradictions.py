@@ -20,6 +20,7 @@ from langchain_groundedness.verification.embedded.quantities import (
     comparable,
     compatible,
     find_quantities,
+    phrase_of,
     same_quantity,
     units_fit,
 )
@@ -164,7 +165,7 @@ def differing_value(claim_text: str, quote: str) -> Difference | None:
 
 def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     mine, theirs = find_quantities(pair.claim), find_quantities(pair.quote)
-    agreement = pair.agreement(mine)
+    agreement = pair.agreement([Part(*phrase_of(pair.claim, claimed)) for claimed in mine])
     if agreement < _SAME_SUBJECT:
         return
     giving = _giving(pair, mine, theirs)
