@@ -106,6 +106,41 @@ def test_options_of_the_checker_are_checked_wherever_they_are_given(
 
 
 @pytest.mark.parametrize(
+    ("taker", "meant"),
+    [
+        ("sync handler", "on_verdict"),
+        ("async handler", "on_verdict"),
+        ("collect", "on_verdict"),
+        ("guard", "release"),
+        ("middleware", "on_ungrounded"),
+        ("node", "on_ungrounded"),
+    ],
+)
+def test_a_misspelled_option_is_named_with_what_was_called_and_all_of_its_options(
+    taker: str, meant: str
+) -> None:
+    make = TAKERS[taker]
+    named = "GroundednessCallbackHandler" if taker == "collect" else make.__name__
+    listed = f"{named}: {meant}s: no such option; options are: checker, (?=.*model, ).*{meant}, "
+    for given in ({}, {"checker": GroundednessRunnable()}):
+        with (
+            pytest.raises(ConfigurationError, match=f"^{listed}"),
+            entered(make(**given, **{f"{meant}s": 1})),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("name", ["context_extractor", "audit_log", "name"])
+async def test_one_call_refuses_the_options_that_only_a_runnable_has(name: str) -> None:
+    options: Any = {name: None}
+    words = rf"check: {name}: no such option \(GroundednessRunnable has it\); options are: answer"
+    with pytest.raises(ConfigurationError, match=f"^{words}"):
+        check(ANSWER, DOCUMENTS, **options)
+    with pytest.raises(ConfigurationError, match=f"^a{words}"):
+        await acheck(ANSWER, DOCUMENTS, **options)
+
+
+@pytest.mark.parametrize(
     "shown",
     [GroundednessRunnable, check, acheck, *TAKERS.values()],
     ids=lambda shown: shown.__name__,

@@ -152,7 +152,7 @@ class Handler:
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
-        checker = checker_from(checker, options)
+        checker = checker_from(checker, options, type(self).__name__, Handler.__init__)
         self._options: dict[str, Any] = {
             "checker": checker,
             "background": background,
