@@ -366,6 +366,21 @@ def test_keys_may_be_named() -> None:
     assert read.documents == (Document(page_content="Rome it is."),)
     with pytest.raises(InputFormatError, match=r"no answer under answer_key='words'.*'said'"):
         read_input(value, answer_key="words")
+    with pytest.raises(InputFormatError, match=r"no documents under documents_key='hit'.*'hits'"):
+        read_input(value, documents_key="hit")
+
+
+def test_documents_under_a_named_key_may_be_none_and_come_from_tools_instead() -> None:
+    empty = read_input({"said": "Rome.", "hits": []}, answer_key="said", documents_key="hits")
+    assert (empty.documents, empty.unread) == ((), ())
+    messages = turn(*searched(artifact=[ROME]), AIMessage("Rome."))
+    assert read_input({"messages": messages}, documents_key="hits").documents == (ROME,)
+
+
+def test_a_named_answer_and_question_are_not_taken_for_documents() -> None:
+    value = {"said": "Rome.", "asked": "Which?", "docs": "Rome."}
+    read = read_input(value, answer_key="said", question_key="asked")
+    assert read.unread == ("docs",)
 
 
 @pytest.mark.parametrize("key", ["text", "content", "snippet", "page_content"])

@@ -209,6 +209,8 @@ class InputReader:
     question_key: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the input that the caller gave by name; they win."""
+    partial: bool = False
+    """Whether an input may lack documents that come later, or from elsewhere."""
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -303,6 +305,9 @@ class InputReader:
         keys = _keys_of(parts)
         messages = _conversation(parts.get("messages"), keys)
         answer, evidence = self._find_answer(parts, messages, keys)
+        elsewhere = self.partial or "messages" in parts or "documents" in self.given
+        if self.documents_key is not None and self.documents_key not in parts and not elsewhere:
+            raise _missing(keys, documents_key=self.documents_key)
         given = self._given_documents(parts)
         documents = given or self.tool_documents(evidence)
         return CheckInput(
@@ -310,7 +315,7 @@ class InputReader:
             answer=answer,
             documents=documents,
             evidence_source="retrieved" if documents and not given else "returned",
-            unread=() if documents else _unread(keys),
+            unread=() if documents or self.documents_key else self._unread(keys),
             **read_labels(parts),
         )
 
@@ -335,8 +340,7 @@ class InputReader:
         if (key := self.find_answer_key(parts.get)) is not None:
             return _answer_text(parts[key], keys), messages
         if self.answer_key is not None and "messages" not in parts:
-            msg = f"no answer under answer_key={self.answer_key!r}; the keys seen are: "
-            raise InputFormatError(msg + (", ".join(map(repr, keys)) or "none"), keys=keys)
+            raise _missing(keys, answer_key=self.answer_key)
         turn = turns_of(messages)[-1]
         final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
         structured = parts.get("structured_response")
@@ -352,6 +356,14 @@ class InputReader:
             others = [m for m in messages if m is not final or _artifacts(m)]
             return str(final.text), others
         raise InputFormatError(_no_answer(parts, keys), keys=keys)
+
+    def _unread(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the keys that may be those of the documents, if no known key was there."""
+        if not {*_DOCUMENT_KEYS, "messages"}.isdisjoint(keys):
+            return ()
+        own = (self.answer_key, self.question_key)
+        read = (*own, *_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
+        return tuple(key for key in keys if key not in read)
 
     def _find_question(self, parts: Mapping[Any, Any]) -> str | None:
         for key in (self.question_key,) if self.question_key else _QUESTION_KEYS:
@@ -403,12 +415,12 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
         raise InputFormatError(msg, keys=keys) from exc
 
 
-def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that may be those of the documents, if no known key was there."""
-    if not {*_DOCUMENT_KEYS, "messages"}.isdisjoint(keys):
-        return ()
-    read = (*_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
-    return tuple(key for key in keys if key not in read)
+def _missing(keys: tuple[str, ...], **named: str) -> InputFormatError:
+    """Build the error of an input that lacks a key which an option names."""
+    [(option, key)] = named.items()
+    seen = ", ".join(map(repr, keys)) or "none"
+    msg = f"no {option.removesuffix('_key')} under {option}={key!r}; the keys seen are: {seen}"
+    return InputFormatError(msg, keys=keys)
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
