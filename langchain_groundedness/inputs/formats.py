@@ -90,8 +90,9 @@ class CheckInput(FrozenModel):
     documents: tuple[Document, ...] = ()
     evidence_source: EvidenceSource = "returned"
     """Where the documents come from."""
-    unread: tuple[str, ...] = ()
-    """If no documents were found: unknown input keys that may contain them."""
+    unread: tuple[str, ...] | None = ()
+    """If no documents were found: unknown input keys that may contain them; `None` in the check of
+    a mere text, which has no keys."""
     query_class: str | None = None
     """Class of the question, if a classifier assigned one before the check."""
     risk_tier: str | None = None
@@ -192,7 +193,7 @@ def read_input(
         >>> read.question, read.answer, read.documents[0].page_content
         ('Capital?', 'Rome', 'Rome is it.')
     """
-    return InputReader(context_extractor=context_extractor, **options)(value)
+    return InputReader(context_extractor=context_extractor, **options).read(value)
 
 
 _PLAIN = (dict, str, BaseModel)
@@ -229,12 +230,14 @@ class InputReader:
 
     def __call__(self, value: Any) -> CheckInput:
         """Read an input."""
-        source = self._read(value)
-        if not self.given:
-            return source
-        whole = read_input({**dict(source), **self.given})
-        own = {} if "documents" in self.given else {"evidence_source": source.evidence_source}
-        return whole.model_copy(update=own)
+        source = self.read(value)
+        if self.given:
+            whole = read_input({**dict(source), **self.given})
+            own = {} if "documents" in self.given else {"evidence_source": source.evidence_source}
+            source = whole.model_copy(update=own)
+        is_text = self.context_extractor is None and isinstance(value, str | AIMessage)
+        lacks = is_text and not source.documents and "documents" not in self.given
+        return source.model_copy(update={"unread": None}) if lacks else source
 
     async def aread(self, value: Any) -> CheckInput:
         """Read an input off the event loop; reading unknown objects may block."""
@@ -271,7 +274,8 @@ class InputReader:
             found += within_budget(earlier, known=found)
         return tuple(found)
 
-    def _read(self, value: object) -> CheckInput:
+    def read(self, value: object) -> CheckInput:
+        """Read what an input itself says."""
         if self.context_extractor is not None:
             value = _extracted(value, self.context_extractor)
         if isinstance(value, CheckInput):
@@ -405,6 +409,12 @@ def no_documents(source: CheckInput) -> str:
     Returns:
         The reason, with the input keys that were not read.
     """
+    if source.unread is None:
+        return (
+            f"{NO_DOCUMENTS}: the input is only a text; let the chain return its documents too, as "
+            "{'answer': ..., 'documents': ...}, or attach a GroundednessCallbackHandler to it, "
+            "which finds them"
+        )
     if not source.unread:
         return NO_DOCUMENTS
     unread, accepted = (", ".join(map(repr, k)) for k in (source.unread, _DOCUMENT_KEYS))
