@@ -308,6 +308,7 @@ def test_a_chain_that_returns_only_a_text_is_told_to_return_its_documents_too() 
         reduce(add, chain.stream("?")),
     ):
         [reason] = {verdict.reason for verdict in result.claims}
+        assert reason
         assert "only a text; let the chain return its documents too, as {'answer': ..." in reason
     given = model | checker().bind(documents=[])
     assert given.invoke("?").claims[0].reason == "no documents to check against"
