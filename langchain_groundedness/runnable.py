@@ -1,6 +1,7 @@
 """The whole check as one runnable, for use after any RAG chain."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from inspect import signature
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
@@ -410,13 +411,28 @@ def show_checker_options(function: _FunctionT) -> _FunctionT:
 
 
 def checker_from(
-    checker: Runnable[Any, GroundednessResult] | None, options: CheckerOptions
+    checker: Runnable[Any, GroundednessResult] | None,
+    options: CheckerOptions,
+    taker: str,
+    shown: Callable[..., Any],
 ) -> Runnable[Any, GroundednessResult]:
     """Return the given checker, or build one from options.
 
+    Args:
+        checker: The checker, if one was given.
+        options: The options that `taker` has not taken as its own.
+        taker: What was called with them, for error texts.
+        shown: The function whose signature shows all options of `taker`.
+
     Raises:
-        ConfigurationError: Both were given, or one of them is invalid.
+        ConfigurationError: Both were given, or one of them is invalid or unknown.
     """
+    accepted = [name for name in signature(shown).parameters if name != "self"]
+    for name in options:
+        if name not in accepted:
+            ours = " (GroundednessRunnable has it)" * (name in GroundednessRunnable.model_fields)
+            msg = f"{taker}: {name}: no such option{ours}; options are: {', '.join(accepted)}"
+            raise ConfigurationError(msg)
     if checker is None:
         return GroundednessRunnable(**options)
     if options:
@@ -462,7 +478,7 @@ def check(
         'has_contradictions'
     """
     given = {"answer": answer, "documents": documents, "question": question}
-    return GroundednessRunnable(**options).invoke(given)
+    return checker_from(None, options, "check", check).invoke(given)
 
 
 @show_checker_options
@@ -484,4 +500,4 @@ async def acheck(
         As `check`.
     """
     given = {"answer": answer, "documents": documents, "question": question}
-    return await GroundednessRunnable(**options).ainvoke(given)
+    return await checker_from(None, options, "acheck", acheck).ainvoke(given)

@@ -111,7 +111,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
         """
         own: dict[str, Any] = {n: v for n, v in options.items() if n in type(self).model_fields}
         rest: Any = {name: value for name, value in options.items() if name not in own}
-        super().__init__(checker=checker_from(checker, rest), **own)
+        shown = GroundednessGuard.__init__
+        super().__init__(checker=checker_from(checker, rest, type(self).__name__, shown), **own)
 
     @override
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:

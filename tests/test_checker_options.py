@@ -33,7 +33,11 @@ from langchain_groundedness.callbacks import (
 from langchain_groundedness.claims import LLMClaimExtractor
 from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evals import FaithfulnessEvaluator, RubricEvaluator
-from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
+from langchain_groundedness.exceptions import (
+    ConfigurationError,
+    InputFormatError,
+    MissingDependencyError,
+)
 from langchain_groundedness.middleware import GroundednessMiddleware, groundedness_node
 from langchain_groundedness.query import LLMQueryClassifier
 from langchain_groundedness.runnable import CheckerOptions, acheck, check
@@ -103,6 +107,41 @@ def test_options_of_the_checker_are_checked_wherever_they_are_given(
         entered(taker(trust_threshold=7)),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("taker", "meant"),
+    [
+        ("sync handler", "on_verdict"),
+        ("async handler", "on_verdict"),
+        ("collect", "on_verdict"),
+        ("guard", "release"),
+        ("middleware", "on_ungrounded"),
+        ("node", "on_ungrounded"),
+    ],
+)
+def test_a_misspelled_option_is_named_with_what_was_called_and_all_of_its_options(
+    taker: str, meant: str
+) -> None:
+    make = TAKERS[taker]
+    named = "GroundednessCallbackHandler" if taker == "collect" else make.__name__
+    listed = f"{named}: {meant}s: no such option; options are: checker, (?=.*model, ).*{meant}, "
+    for given in ({}, {"checker": GroundednessRunnable()}):
+        with (
+            pytest.raises(ConfigurationError, match=f"^{listed}"),
+            entered(make(**given, **{f"{meant}s": 1})),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("name", ["context_extractor", "audit_log", "name"])
+async def test_one_call_refuses_the_options_that_only_a_runnable_has(name: str) -> None:
+    options: Any = {name: None}
+    words = rf"check: {name}: no such option \(GroundednessRunnable has it\); options are: answer"
+    with pytest.raises(ConfigurationError, match=f"^{words}"):
+        check(ANSWER, DOCUMENTS, **options)
+    with pytest.raises(ConfigurationError, match=f"^a{words}"):
+        await acheck(ANSWER, DOCUMENTS, **options)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +320,42 @@ def test_an_answer_under_a_key_of_ones_own_is_checked_while_it_streams() -> None
 
     guard = GroundednessGuard(verifier=ScriptedVerifier(judge), **OWN_KEYS)
     assert "".join(guard.transform(pieces())) == "Revenue was $2.1B in Q3. It rose. Bye!"
+
+
+@pytest.mark.parametrize("made", [GroundednessRunnable, GroundednessGuard])
+def test_a_key_of_documents_that_the_input_lacks_is_named_with_the_keys_that_it_has(
+    made: Any,
+) -> None:
+    checks = made(documents_key="hit")
+    value = {"answer": ANSWER, "hits": DOCUMENTS}
+    pieces = [{"hits": DOCUMENTS}, *({"answer": word} for word in ANSWER.split(" "))]
+    words = "no documents under documents_key='hit'; the keys seen are: "
+    with pytest.raises(InputFormatError, match=f"{words}'answer', 'hits'"):
+        checks.invoke(value)
+    with pytest.raises(InputFormatError, match=f"{words}'hits', 'answer'"):
+        list(checks.transform(iter(pieces)))
+    node = groundedness_node(documents_key="hit").invoke(value)
+    assert words in node["groundedness"]["claims"][0]["reason"]
+
+
+def test_a_key_of_documents_may_come_late_in_a_stream_or_be_replaced_by_documents_given() -> None:
+    checker = GroundednessRunnable(documents_key="hits")
+    pieces = [*({"answer": f"{word} "} for word in ANSWER.split()), {"hits": DOCUMENTS}]
+    chunks = list(checker.transform(iter(pieces)))
+    assert [v.verdict for chunk in chunks for v in chunk.claims] == ["contradicted"]
+    result = checker.bind(documents=DOCUMENTS).invoke({"answer": ANSWER})
+    assert result.verdict == "has_contradictions"
+
+
+@pytest.mark.parametrize("taker", ["sync handler", "async handler"])
+def test_a_handler_takes_documents_of_a_chain_whose_output_lacks_the_key_that_is_named(
+    taker: str,
+) -> None:
+    handler = TAKERS[taker](documents_key="hits")
+    chain: Any = RunnableLambda(lambda given: {"answer": ANSWER} if given else None)
+    chain.invoke({"question": "Which?", "hits": DOCUMENTS}, {"callbacks": [handler]})
+    [result] = handler.results.values()
+    assert (result.question, result.verdict) == ("Which?", "has_contradictions")
 
 
 @pytest.mark.parametrize("taker", ["sync handler", "async handler", "collect"])

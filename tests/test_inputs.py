@@ -359,6 +359,23 @@ def test_two_lists_of_documents_are_named_and_one_must_be_chosen() -> None:
     assert read_input(value, documents_key="kept").documents == (ROME,)
 
 
+def test_two_usual_keys_that_hold_different_documents_are_named_too() -> None:
+    value = {"answer": "Rome.", "documents": [ROME], "context": [OSLO]}
+    for other in ([OSLO], [ROME, OSLO], "Oslo is the capital of Norway."):
+        with pytest.raises(InputFormatError, match=r"'documents' and 'context'.*documents_key="):
+            read_input({**value, "context": other})
+    assert read_input(value, documents_key="context").documents == (OSLO,)
+
+
+def test_two_usual_keys_may_hold_the_same_documents_or_their_text() -> None:
+    known, texts = [ROME, OSLO], [ROME.page_content, OSLO.page_content]
+    for other in (texts, texts[::-1], f"[1] {texts[0]}\n\n[2] {texts[1]}", [], {"user": 3}):
+        value = {"answer": "Rome.", "documents": known, "context": other}
+        assert read_input(value).documents == (ROME, OSLO)
+    value = {"answer": "Rome.", "documents": "\n".join(texts), "context": known}
+    assert len(read_input(value).documents) == 1
+
+
 def test_keys_may_be_named() -> None:
     value = {"said": "Rome.", "hits": ["Rome it is."], "asked": "Which?", "answer": 3, "query": "x"}
     read = read_input(value, answer_key="said", documents_key="hits", question_key="asked")
@@ -366,6 +383,21 @@ def test_keys_may_be_named() -> None:
     assert read.documents == (Document(page_content="Rome it is."),)
     with pytest.raises(InputFormatError, match=r"no answer under answer_key='words'.*'said'"):
         read_input(value, answer_key="words")
+    with pytest.raises(InputFormatError, match=r"no documents under documents_key='hit'.*'hits'"):
+        read_input(value, documents_key="hit")
+
+
+def test_documents_under_a_named_key_may_be_none_and_come_from_tools_instead() -> None:
+    empty = read_input({"said": "Rome.", "hits": []}, answer_key="said", documents_key="hits")
+    assert (empty.documents, empty.unread) == ((), ())
+    messages = turn(*searched(artifact=[ROME]), AIMessage("Rome."))
+    assert read_input({"messages": messages}, documents_key="hits").documents == (ROME,)
+
+
+def test_a_named_answer_and_question_are_not_taken_for_documents() -> None:
+    value = {"said": "Rome.", "asked": "Which?", "docs": "Rome."}
+    read = read_input(value, answer_key="said", question_key="asked")
+    assert read.unread == ("docs",)
 
 
 @pytest.mark.parametrize("key", ["text", "content", "snippet", "page_content"])

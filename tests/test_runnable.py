@@ -12,6 +12,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd, load
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import (
     ConfigurableField,
     Runnable,
@@ -296,6 +297,21 @@ def test_claims_beyond_max_claims_are_unchecked_not_hidden() -> None:
     result = checker(max_claims=1).invoke(INPUT)
     assert labels(result) == ["contradicted", "unchecked", "unchecked"]
     assert result.claims[1].reason == "over max_claims=1"
+
+
+def test_a_chain_that_returns_only_a_text_is_told_to_return_its_documents_too() -> None:
+    model = FakeListChatModel(responses=[ANSWER])
+    chain = model | StrOutputParser() | checker()
+    for result in (
+        chain.invoke("?"),
+        (model | checker()).invoke("?"),
+        reduce(add, chain.stream("?")),
+    ):
+        [reason] = {verdict.reason for verdict in result.claims}
+        assert reason
+        assert "only a text; let the chain return its documents too, as {'answer': ..." in reason
+    given = model | checker().bind(documents=[])
+    assert given.invoke("?").claims[0].reason == "no documents to check against"
 
 
 @pytest.mark.parametrize("documents", [[], [""], [" \n", ""]])

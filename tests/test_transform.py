@@ -182,7 +182,13 @@ def test_documents_that_come_in_two_parts_are_all_read() -> None:
 def test_without_documents_every_claim_is_unchecked() -> None:
     result = total(checker().transform(iter(cut(ANSWER, EVERY_CHARACTER))))
     assert {v.verdict for v in result.claims} == {"unchecked"}
-    assert {v.reason for v in result.claims} == {"no documents to check against"}
+    [reason] = {v.reason for v in result.claims}
+    assert reason == checker().invoke(ANSWER).claims[0].reason
+    assert reason == (
+        "no documents to check against: the input is only a text; let the chain return its "
+        "documents too, as {'answer': ..., 'documents': ...}, or attach a "
+        "GroundednessCallbackHandler to it, which finds them"
+    )
     assert result.verdict == "unchecked"
 
 

@@ -152,7 +152,7 @@ class Handler:
         if audit_log is not None and not isinstance(audit_log, AuditLog):
             msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
             raise ConfigurationError(msg)
-        checker = checker_from(checker, options)
+        checker = checker_from(checker, options, type(self).__name__, Handler.__init__)
         self._options: dict[str, Any] = {
             "checker": checker,
             "background": background,
@@ -167,7 +167,9 @@ class Handler:
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._policy = ours.policy if ours else DecisionPolicy()
         self._extractor = ours.context_extractor if ours else None
-        reader = replace(ours.reader, context_extractor=None) if ours else InputReader()
+        reader = ours.reader if ours else InputReader()
+        # Documents may be in inputs of the chain, or come from retrievers and tools.
+        reader = replace(reader, context_extractor=None, partial=True)
         if ours and self._extractor:  # it reads the chain's output, which is read here
             checker = ours.model_copy(update={"context_extractor": None})
         self._checker = checker

@@ -90,8 +90,9 @@ class CheckInput(FrozenModel):
     documents: tuple[Document, ...] = ()
     evidence_source: EvidenceSource = "returned"
     """Where the documents come from."""
-    unread: tuple[str, ...] = ()
-    """If no documents were found: unknown input keys that may contain them."""
+    unread: tuple[str, ...] | None = ()
+    """If no documents were found: unknown input keys that may contain them; `None` in the check of
+    a mere text, which has no keys."""
     query_class: str | None = None
     """Class of the question, if a classifier assigned one before the check."""
     risk_tier: str | None = None
@@ -143,7 +144,8 @@ def read_input(
     `ConversationalRetrievalChain`, `RetrievalQAWithSourcesChain`, the combine-documents chains,
     `create_agent` and LCEL sequences, and anything with one of these shapes:
 
-    - a mapping, dataclass or pydantic object; the first key present is used: the answer under
+    - a mapping, dataclass or pydantic object; the first key present is used (two keys with
+      different documents are an error): the answer under
       `answer`, `result`, `output`, `output_text`, `response` or `generation` (without messages also
       `final_answer`, `reply`, `completion`, `text`, `content` or `summary`), the documents under
       `documents`, `context`, `source_documents` or `input_documents`, else a list of `Document`
@@ -191,7 +193,7 @@ def read_input(
         >>> read.question, read.answer, read.documents[0].page_content
         ('Capital?', 'Rome', 'Rome is it.')
     """
-    return InputReader(context_extractor=context_extractor, **options)(value)
+    return InputReader(context_extractor=context_extractor, **options).read(value)
 
 
 _PLAIN = (dict, str, BaseModel)
@@ -209,6 +211,8 @@ class InputReader:
     question_key: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the input that the caller gave by name; they win."""
+    partial: bool = False
+    """Whether other documents may come later or from elsewhere, so that what is here may differ."""
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -226,12 +230,14 @@ class InputReader:
 
     def __call__(self, value: Any) -> CheckInput:
         """Read an input."""
-        source = self._read(value)
-        if not self.given:
-            return source
-        whole = read_input({**dict(source), **self.given})
-        own = {} if "documents" in self.given else {"evidence_source": source.evidence_source}
-        return whole.model_copy(update=own)
+        source = self.read(value)
+        if self.given:
+            whole = read_input({**dict(source), **self.given})
+            own = {} if "documents" in self.given else {"evidence_source": source.evidence_source}
+            source = whole.model_copy(update=own)
+        is_text = self.context_extractor is None and isinstance(value, str | AIMessage)
+        lacks = is_text and not source.documents and "documents" not in self.given
+        return source.model_copy(update={"unread": None}) if lacks else source
 
     async def aread(self, value: Any) -> CheckInput:
         """Read an input off the event loop; reading unknown objects may block."""
@@ -268,7 +274,8 @@ class InputReader:
             found += within_budget(earlier, known=found)
         return tuple(found)
 
-    def _read(self, value: object) -> CheckInput:
+    def read(self, value: object) -> CheckInput:
+        """Read what an input itself says."""
         if self.context_extractor is not None:
             value = _extracted(value, self.context_extractor)
         if isinstance(value, CheckInput):
@@ -303,6 +310,9 @@ class InputReader:
         keys = _keys_of(parts)
         messages = _conversation(parts.get("messages"), keys)
         answer, evidence = self._find_answer(parts, messages, keys)
+        elsewhere = self.partial or "messages" in parts or "documents" in self.given
+        if self.documents_key is not None and self.documents_key not in parts and not elsewhere:
+            raise _missing(keys, documents_key=self.documents_key)
         given = self._given_documents(parts)
         documents = given or self.tool_documents(evidence)
         return CheckInput(
@@ -310,7 +320,7 @@ class InputReader:
             answer=answer,
             documents=documents,
             evidence_source="retrieved" if documents and not given else "returned",
-            unread=() if documents else _unread(keys),
+            unread=() if documents or self.documents_key else self._unread(keys),
             **read_labels(parts),
         )
 
@@ -318,10 +328,18 @@ class InputReader:
         keys = _keys_of(parts)
         if self.documents_key is not None:
             return _documents(parts.get(self.documents_key), keys)
-        named = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
-        if found := next(filter(None, named), None):
-            return found
-        lists = {key: parts[key] for key in parts if _holds_documents(parts[key])}
+        lists: dict[Any, Any] = {}
+        for key in _DOCUMENT_KEYS:
+            try:
+                found = _documents(parts.get(key), keys)
+            except InputFormatError:
+                if lists:  # then this key may hold anything
+                    continue
+                raise
+            first = next(iter(lists.values()), None)
+            if found and (first is None or not (self.partial or _same_texts(first, found))):
+                lists[key] = found
+        lists = lists or {key: parts[key] for key in parts if _holds_documents(parts[key])}
         if len(lists) > 1:
             several = " and ".join(repr(str(key)[:_LONGEST_KEY]) for key in lists)
             msg = f"there are documents under {several}: name one of them with documents_key="
@@ -335,8 +353,7 @@ class InputReader:
         if (key := self.find_answer_key(parts.get)) is not None:
             return _answer_text(parts[key], keys), messages
         if self.answer_key is not None and "messages" not in parts:
-            msg = f"no answer under answer_key={self.answer_key!r}; the keys seen are: "
-            raise InputFormatError(msg + (", ".join(map(repr, keys)) or "none"), keys=keys)
+            raise _missing(keys, answer_key=self.answer_key)
         turn = turns_of(messages)[-1]
         final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
         structured = parts.get("structured_response")
@@ -352,6 +369,14 @@ class InputReader:
             others = [m for m in messages if m is not final or _artifacts(m)]
             return str(final.text), others
         raise InputFormatError(_no_answer(parts, keys), keys=keys)
+
+    def _unread(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the keys that may be those of the documents, if no known key was there."""
+        if not {*_DOCUMENT_KEYS, "messages"}.isdisjoint(keys):
+            return ()
+        own = (self.answer_key, self.question_key)
+        read = (*own, *_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
+        return tuple(key for key in keys if key not in read)
 
     def _find_question(self, parts: Mapping[Any, Any]) -> str | None:
         for key in (self.question_key,) if self.question_key else _QUESTION_KEYS:
@@ -384,6 +409,12 @@ def no_documents(source: CheckInput) -> str:
     Returns:
         The reason, with the input keys that were not read.
     """
+    if source.unread is None:
+        return (
+            f"{NO_DOCUMENTS}: the input is only a text; let the chain return its documents too, as "
+            "{'answer': ..., 'documents': ...}, or attach a GroundednessCallbackHandler to it, "
+            "which finds them"
+        )
     if not source.unread:
         return NO_DOCUMENTS
     unread, accepted = (", ".join(map(repr, k)) for k in (source.unread, _DOCUMENT_KEYS))
@@ -403,12 +434,12 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
         raise InputFormatError(msg, keys=keys) from exc
 
 
-def _unread(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that may be those of the documents, if no known key was there."""
-    if not {*_DOCUMENT_KEYS, "messages"}.isdisjoint(keys):
-        return ()
-    read = (*_QUESTION_KEYS, *_ANSWER_KEYS, *_MORE_ANSWER_KEYS, *LABELS)
-    return tuple(key for key in keys if key not in read)
+def _missing(keys: tuple[str, ...], **named: str) -> InputFormatError:
+    """Build the error of an input that lacks a key which an option names."""
+    [(option, key)] = named.items()
+    seen = ", ".join(map(repr, keys)) or "none"
+    msg = f"no {option.removesuffix('_key')} under {option}={key!r}; the keys seen are: {seen}"
+    return InputFormatError(msg, keys=keys)
 
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -569,6 +600,14 @@ def _document(item: object, keys: tuple[str, ...]) -> Document:
         msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
+
+
+def _same_texts(one: Sequence[Document], other: Sequence[Document]) -> bool:
+    """Tell whether two keys hold the same texts, or one holds those of the other as one text."""
+    texts, others = ({d.page_content.strip() for d in each} for each in (one, other))
+    pairs = ((texts, others), (others, texts))
+    joined = (len(a) == 1 and all(each in text for text in a for each in b) for a, b in pairs)
+    return texts == others or any(joined)
 
 
 def as_document(item: object) -> Document | None:

@@ -197,7 +197,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         super().__init__()
         require_bool(hold_stream=hold_stream is None or hold_stream, live=live)
         self._check = AnswerCheck(
-            checker_from(checker, options),
+            checker_from(checker, options, type(self).__name__, GroundednessMiddleware.__init__),
             context_extractor,
             on_ungrounded=on_ungrounded,
             max_retries=max_retries,
@@ -390,7 +390,7 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
         'grounded'
     """
     check = AnswerCheck(
-        checker_from(checker, options),
+        checker_from(checker, options, "groundedness_node", groundedness_node),
         context_extractor,
         on_ungrounded=on_ungrounded,
         max_retries=max_retries,

@@ -424,6 +424,7 @@ class AnswerCheck:
             judged=ours.check.judged if ours else _as_it_is,
             **options,
         )
+        self._require_use_of_edits(ours)
         self.checker = _correcting(ours) if ours and self._actions.corrects else checker
         self._policy = ours.check.policy if ours else DecisionPolicy()
         self.may_withhold = self._actions.may_withhold(self._policy)
@@ -432,6 +433,20 @@ class AnswerCheck:
         self._reader = replace(reader, context_extractor=extractor)
         self._whole_state = whole_state
         self._recorder = Recorder(log, "node" if whole_state else "middleware", self.checker)
+
+    def _require_use_of_edits(self, checker: GroundednessRunnable | None) -> None:
+        """Refuse a checker that edits answers where no mode shows its edits."""
+        if checker is None or self._actions.corrects or self._actions.may_review:
+            return
+        for name in ("on_contradicted", "on_unverifiable"):
+            value = getattr(checker, name)
+            if value in {"correct", "strip"}:
+                msg = (
+                    f"{name}={value!r} has no effect with "
+                    f"on_ungrounded={self._actions.on_ungrounded!r}, which shows no edited text: "
+                    "pass on_ungrounded='correct' (or 'retry' with after_retries='correct')"
+                )
+                raise ConfigurationError(msg)
 
     def check_response(
         self, state: Any, response: ModelResponse[Any], call: GuardedCall | None

@@ -202,7 +202,7 @@ class LiveCheck:
 
     def _update_context(self) -> None:
         """Restart all checks if documents or question changed."""
-        known, self._context = self._context, self._upstream.context()
+        known, self._context = self._context, self._upstream.context(whole=self.closed)
         # Verdicts do not depend on the labels of the question.
         if self._planned and self._context != known.model_copy(update=self._context.labels):
             self._version += 1
@@ -347,11 +347,11 @@ class Upstream:
                 return "".join(self.texts)
         return ""
 
-    def context(self) -> CheckInput:
+    def context(self, *, whole: bool) -> CheckInput:
         """Return question and documents so far, with an empty answer."""
-        if self._context is None:
+        if self._context is None or whole:
             value = "" if self._parts is None else {**self._parts, self._answer_key: ""}
-            self._context = self._read(value)
+            self._context = replace(self._read, partial=not whole)(value)
         return self._context
 
     def whole(self) -> Any:

@@ -197,6 +197,22 @@ async def test_leaving_an_awaited_stream_early_lets_the_run_go(kind: Any) -> Non
     assert not handler.results
 
 
+@HANDLERS
+async def test_an_awaited_stream_closed_after_a_sentence_keeps_no_verdict_on_it(kind: Any) -> None:
+    handler = kind(QUICK)
+    stream: Any = lcel_chain().astream(question("Land1"), {"callbacks": [handler]})
+    read = ""
+    while "earns" not in read:
+        read += await anext(stream)
+    await stream.aclose()
+    async with asyncio.timeout(300):
+        events = [event async for event in ended(handler)]
+    told = [event.kind for event in events]
+    assert told.count("verdict") == told.count("retracted")
+    assert told.count("abandoned") == 1
+    assert not handler.results
+
+
 class Away(Atlas):
     """A retriever that fails."""
 

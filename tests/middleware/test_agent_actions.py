@@ -15,6 +15,7 @@ from langchain_groundedness import (
     DecisionPolicy,
     GroundednessMiddleware,
     GroundednessRunnable,
+    groundedness_node,
 )
 from langchain_groundedness.types import CorrectedAnswer
 from middleware.agent_scripts import (
@@ -401,6 +402,38 @@ def test_the_policy_may_ask_for_more_than_trust(how: How) -> None:
 
 
 # --- options ---
+
+
+EDITS: Any = [{"on_contradicted": "correct"}, {"on_unverifiable": "strip"}]
+
+
+@pytest.mark.parametrize("edits", EDITS)
+@pytest.mark.parametrize("make", [GroundednessMiddleware, groundedness_node])
+@pytest.mark.parametrize("mode", ["annotate", "block", "retry"])
+def test_edits_that_the_mode_would_undo_are_refused_with_the_mode_that_shows_them(
+    make: Any, mode: str, edits: dict[str, Any]
+) -> None:
+    [(name, value)] = edits.items()
+    words = f"{name}='{value}' has no effect with on_ungrounded='{mode}'.*on_ungrounded='correct'"
+    for given in (edits, {"checker": checker(**edits)[0]}):
+        with pytest.raises(ConfigurationError, match=words):
+            make(**given, on_ungrounded=mode)
+
+
+@pytest.mark.parametrize("edits", EDITS)
+@pytest.mark.parametrize(
+    "modes",
+    [
+        {"on_ungrounded": "correct"},
+        {"on_ungrounded": "retry", "after_retries": "correct"},
+        {"on_ungrounded": "review"},
+        {"on_ungrounded": "policy"},
+    ],
+)
+def test_edits_are_accepted_where_the_user_or_a_reviewer_gets_them(
+    modes: Any, edits: dict[str, Any]
+) -> None:
+    GroundednessMiddleware(**modes, **edits)
 
 
 @pytest.mark.parametrize(
