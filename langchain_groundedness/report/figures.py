@@ -211,9 +211,11 @@ def _divides(run: EvaluationRun, column: str) -> bool:
 
 
 def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> list[SliceGroup]:
-    means, changed = (
-        {key: statistics.slice_scores(each, key, column) for key in _keys(each)} if each else {}
-        for each in (run, changes)
+    means = {key: statistics.slice_scores(run, key, column) for key in _keys(run)}
+    changed = (
+        {key: statistics.slice_changes(changes, key, column) for key in _keys(changes)}
+        if changes
+        else {}
     )
     return [
         SliceGroup(
