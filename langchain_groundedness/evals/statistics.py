@@ -6,7 +6,8 @@ times as long from 2,000 rows on, and its import alone takes longer than most re
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from statistics import NormalDist, fmean
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
@@ -110,17 +111,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     _require_sampling(confidence, resamples)
     require_one_of("method", method, get_args(Method))
     found = _Grouped.of(values, groups)
-    if found is None:
-        return None
-    low, high = _mean_interval(found, confidence, method, resamples, seed)
-    return Estimate(
-        n=int(found.counts.sum()),
-        groups=len(found.sums),
-        mean=found.mean,
-        low=low,
-        high=high,
-        confidence=confidence,
-    )
+    return None if found is None else _estimate(found, confidence, method, resamples, seed)
 
 
 class Slice(FrozenModel):
@@ -187,6 +178,22 @@ def slice_scores(
         [('law', 2, 0.75), ('art', 1, 0.0)]
     """
     require_positive(most=most)
+    return _slices(rows, key, column, most, group_by, partial(estimate_mean, **sampling))
+
+
+def slice_changes(run: EvaluationRun, key: str, column: str) -> tuple[Slice, ...]:
+    """Split a run of differences between scores, as `slice_scores` splits scores."""
+    return _slices(run, key, column, 10, None, estimate_change)
+
+
+def _slices(  # noqa: PLR0913, PLR0917
+    rows: EvaluationRun | Iterable[EvaluatedRow],
+    key: str,
+    column: str,
+    most: int,
+    group_by: str | None,
+    estimate: Callable[..., Estimate | None],
+) -> tuple[Slice, ...]:
     given = _rows_of(rows)
     _require_metric(given, key)
     for name in filter(None, (column, group_by)):
@@ -201,9 +208,9 @@ def slice_scores(
     def made(value: str | None, rows: list[EvaluatedRow], **fields: Any) -> Slice:
         scored = [(row, score) for row in rows if (score := _score(row, key)) is not None]
         names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
-        estimate = estimate_mean([score for _, score in scored], groups=names, **sampling)
+        found = estimate([score for _, score in scored], groups=names)
         missing = len(rows) - len(scored)
-        return Slice(value=value, rows=len(rows), not_scored=missing, score=estimate, **fields)
+        return Slice(value=value, rows=len(rows), not_scored=missing, score=found, **fields)
 
     slices = [made(*each) for each in shown]
     if rest:
@@ -327,7 +334,9 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
     runs were equally good, each difference could have either sign. If at most 14 groups differ, the
     test is exact. Otherwise signs are drawn at random, and the observed signs count as one draw, so
     that the p-value is never 0 (Phipson and Smyth 2010). `sign_p_value` is that of the two-sided
-    exact sign test (Conover 1999, section 3.4), without unchanged rows.
+    exact sign test (Conover 1999, section 3.4), without unchanged rows. The interval is that of
+    `estimate_mean`, but without Wilson's, which is for shares; if all differences are equal, it is
+    that difference alone. With the runs exchanged, it is the same with the opposite sign.
 
     Args:
         before: Scores of the first run by the id of the row; `None` for a row without one.
@@ -367,8 +376,8 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
         rows=len(pairs),
         before=fmean(pair.before for pair in pairs) if pairs else None,
         after=fmean(pair.after for pair in pairs) if pairs else None,
-        difference=estimate_mean(
-            differences, groups=names, confidence=confidence, resamples=resamples, seed=seed
+        difference=estimate_change(
+            differences, names, confidence=confidence, resamples=resamples, seed=seed
         ),
         p_value=_permutation_test(_Grouped.of(differences, names), 5 * resamples, seed),
         sign_p_value=_sign_test(better, len(moved)) if pairs else None,
@@ -602,6 +611,41 @@ def _require_sampling(confidence: float, resamples: int) -> None:
         raise ConfigurationError(msg)
 
 
+def estimate_change(
+    differences: Sequence[float],
+    groups: Sequence[str] | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate | None:
+    """Estimate a mean difference; with the runs exchanged, it has the opposite sign."""
+    found = _Grouped.of(differences, groups)
+    if found is None:
+        return None
+    return _estimate(found, confidence, "bca", resamples, seed, is_change=True)
+
+
+def _estimate(  # noqa: PLR0913
+    found: "_Grouped",
+    confidence: float,
+    method: Method,
+    resamples: int,
+    seed: int,
+    *,
+    is_change: bool = False,
+) -> Estimate:
+    low, high = _mean_interval(found, confidence, method, resamples, seed, is_change=is_change)
+    return Estimate(
+        n=int(found.counts.sum()),
+        groups=len(found.sums),
+        mean=found.mean,
+        low=low,
+        high=high,
+        confidence=confidence,
+    )
+
+
 class _Grouped(NamedTuple):
     """Scores summed up by group, in an order that does not depend on that of the rows."""
 
@@ -634,8 +678,14 @@ class _Grouped(NamedTuple):
         return float(math.fsum(self.sums) / self.counts.sum())
 
 
-def _mean_interval(
-    found: _Grouped, confidence: float, method: Method, resamples: int, seed: int
+def _mean_interval(  # noqa: PLR0913
+    found: _Grouped,
+    confidence: float,
+    method: Method,
+    resamples: int,
+    seed: int,
+    *,
+    is_change: bool,
 ) -> tuple[float | None, float | None]:
     number, mean = len(found.sums), found.mean
     if number == 1:
@@ -650,12 +700,14 @@ def _mean_interval(
     else:
         random = np.random.default_rng(seed)
         places = (random.integers(number, size=size) for size in _batches(resamples, number))
+        if is_change:  # of a change with the opposite sign, these are the same draws
+            places = (each for draw in places for each in (draw, number - 1 - draw))
         drawn = np.concatenate(
             [found.sums[each].sum(axis=1) / found.counts[each].sum(axis=1) for each in places]
         )
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
-    if found.is_binary:
+    if found.is_binary and not is_change:
         least, most = wilson(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)

@@ -23,6 +23,8 @@ _MOST_VALUES = 50
 _MOST_RANKED = 5
 _LONGEST_VALUE = 80
 _TINY = 0.001
+_BY_SINGLE_DOCUMENTS = {"citations", "judged_by"}
+"""Details of the metrics that judge claims by some documents only: citations, context precision."""
 
 
 class MetricFigures(NamedTuple):
@@ -81,10 +83,13 @@ def _metric_figures(run: EvaluationRun, key: str) -> MetricFigures:
 
 
 def main_result(row: EvaluatedRow) -> GroundednessResult | None:
-    """Find the verdicts on the answer of a row."""
-    results = [score.result for score in row.scores if score.result is not None]
-    of_answer = (result for result in results if result.original_answer == row.row.answer)
-    return next(of_answer, next(iter(results), None))
+    """Find the verdicts on the answer of a row by all its documents, whatever the order of metrics.
+
+    Other metrics give verdicts on the reference, by the reference, or by single documents.
+    """
+    ordered = sorted(row.scores, key=lambda score: score.key)
+    results = (score.result for score in ordered if not _BY_SINGLE_DOCUMENTS & score.details.keys())
+    return next((each for each in results if each and _checked(each) == _given(row)), None)
 
 
 def verdicts_of(run: EvaluationRun) -> tuple[dict[VerdictLabel, int], dict[AnswerVerdict, int]]:
@@ -206,9 +211,11 @@ def _divides(run: EvaluationRun, column: str) -> bool:
 
 
 def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> list[SliceGroup]:
-    means, changed = (
-        {key: statistics.slice_scores(each, key, column) for key in _keys(each)} if each else {}
-        for each in (run, changes)
+    means = {key: statistics.slice_scores(run, key, column) for key in _keys(run)}
+    changed = (
+        {key: statistics.slice_changes(changes, key, column) for key in _keys(changes)}
+        if changes
+        else {}
     )
     return [
         SliceGroup(
@@ -251,7 +258,7 @@ def reliability_of(run: EvaluationRun) -> Reliability | None:
 
 def _sample(row: EvaluatedRow) -> CalibrationSample | None:
     result = main_result(row)
-    if row.row.label is None or result is None or result.original_answer != row.row.answer:
+    if row.row.label is None or result is None:
         return None
     try:
         is_right = read_label(row.row.label)
@@ -335,6 +342,11 @@ def _keys(run: EvaluationRun) -> dict[str, None]:
 def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
     """Return the answer of a pipeline and the documents it read."""
     return row.row.answer, [document.page_content for document in row.row.documents or ()]
+
+
+def _checked(result: GroundednessResult) -> tuple[str, list[str]]:
+    """Return the text that was checked and the documents that it was checked against."""
+    return result.original_answer, [document.page_content for document in result.documents]
 
 
 class GateResult(NamedTuple):

@@ -313,12 +313,31 @@ def test_exchanging_the_runs_turns_the_difference_round_and_leaves_the_p_values(
         assert 0 < there.p_value <= 1
     if there.difference is not None and back.difference is not None:
         assert there.difference.mean == pytest.approx(-back.difference.mean)
+        if there.difference.low is not None and back.difference.low is not None:
+            ends = (-must(back.difference.high), -back.difference.low)
+            assert (there.difference.low, there.difference.high) == pytest.approx(ends, abs=1e-9)
 
 
 @given(scores=st.dictionaries(st.text(max_size=3), st.floats(0, 1), min_size=1, max_size=20))
 def test_a_run_compared_with_itself_has_not_changed(scores: dict[str, float]) -> None:
     found = compare_scores(scores, scores, resamples=100)
     assert (found.p_value, found.sign_p_value, found.changes) == (1.0, 1.0, ())
+    assert found.difference is not None
+    assert found.difference.low in (None, 0.0)
+    assert found.difference.high in (None, 0.0)
+
+
+def test_where_no_row_falls_the_interval_is_no_interval_of_a_share() -> None:
+    low, high = dict.fromkeys("abcdefgh", 0.0), dict.fromkeys("abcdefgh", 1.0)
+    for before, after, change in ((low, low, 0.0), (low, high, 1.0), (high, low, -1.0)):
+        found = compare_scores(before, after).difference
+        assert found is not None
+        assert (found.low, found.high) == (change, change)
+
+
+def must(value: float | None) -> float:
+    assert value is not None
+    return value
 
 
 # Slices

@@ -64,6 +64,14 @@ def test_thresholds_that_change_nothing_share_a_line_of_the_sweep(run: Run) -> N
     assert values == [["0.05", "to", "0.45"], ["0.50", "*"], ["0.55", "to", "0.95"]]
 
 
+def test_every_threshold_of_the_sweep_can_be_given_to_the_command(run: Run) -> None:
+    sweep = json.loads(run("--json").out)["sweep"]
+    listed = {line["value"] for line in sweep if line["option"] == "reject"}
+    assert max(listed) == 0.75  # --accept
+    for value in (min(listed), max(listed)):
+        assert run("--reject", str(value), "--fresh").code == 0
+
+
 def test_the_page_says_what_passed_why_not_and_what_other_thresholds_would_do(run: Run) -> None:
     found = run("--html", "v.html")
     assert "Next: open v.html in a browser" in found.out

@@ -79,8 +79,6 @@ def test_the_table_says_what_a_run_with_these_thresholds_does(
         if round(line.value * 20) % 4 != 1:
             continue  # some of them are enough
         again = {**options, line.option: line.value}
-        if line.option == "reject":
-            again["accept"] = max(0.75, line.value)
         real = next(
             each
             for each in run(tmp_path, **again)

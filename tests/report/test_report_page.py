@@ -233,6 +233,9 @@ def test_slices_show_their_change() -> None:
     [found] = slices_of(after, before).values()
     changes = {group.name: group.changes["m"].mean for group in found}
     assert changes == {"art": -0.25, "law": 0.25}
+    [same] = slices_of(after, after).values()
+    unchanged = {(each.low, each.high) for group in same for each in group.changes.values()}
+    assert unchanged == {(0.0, 0.0)}
     [alone] = slices_of(after).values()
     assert all(not group.changes for group in alone)
 

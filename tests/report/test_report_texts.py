@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from review.records import HOSTILE, result
 
 from langchain_groundedness import ConfigurationError
-from langchain_groundedness.evals import BadRow
+from langchain_groundedness.evals import (
+    BadRow,
+    CitationEvaluator,
+    ContextPrecisionEvaluator,
+    ContextRecallEvaluator,
+    Evaluator,
+    FactualCorrectnessEvaluator,
+    FaithfulnessEvaluator,
+    evaluate,
+)
 from langchain_groundedness.report import (
     check_thresholds,
     to_junit,
@@ -53,6 +62,34 @@ def test_markdown_begins_with_the_verdicts() -> None:
     said = "Claims: 2 supported, 1 contradicted, 1 unchecked · Answers: 1 has contradictions"
     assert to_markdown(small()).splitlines()[2] == said
     assert "Claims:" not in to_markdown(run(row("a", scored("m", 1.0))))
+
+
+ROW = {
+    "answer": "Rome is the capital of Italy [1]. Oslo lies on a fjord.",
+    "reference": "Oslo lies on a fjord. Lima is the capital of Peru.",
+    "contexts": ["Rome is the capital of Italy."],
+}
+OTHERS = [CitationEvaluator(), FactualCorrectnessEvaluator(), ContextRecallEvaluator()]
+
+
+@pytest.mark.parametrize("others", [OTHERS, OTHERS[::-1]])
+def test_verdicts_are_those_on_the_answer_by_its_documents_in_any_order_of_metrics(
+    others: list[Evaluator],
+) -> None:
+    judged = [ROW, {key: text for key, text in ROW.items() if key != "reference"}]
+    faithful = FaithfulnessEvaluator()
+    alone = to_markdown(evaluate(judged, faithful)).splitlines()[2]
+    assert alone.startswith("Claims: 2 supported, 2 unverifiable ·")
+    for metrics in ([faithful, *others], [*others, ContextPrecisionEvaluator(), faithful]):
+        assert to_markdown(evaluate(judged, metrics)).splitlines()[2] == alone
+
+
+def test_without_verdicts_on_the_answer_by_its_documents_there_are_none() -> None:
+    for metrics in (OTHERS, [ContextPrecisionEvaluator()]):
+        text = to_markdown(evaluate([ROW], metrics))
+        assert "Claims:" not in text
+        assert "unverifiable:" not in text
+        assert "unchecked:" not in text
 
 
 def test_markdown_compares_with_another_run() -> None:

@@ -252,9 +252,8 @@ def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thres
     if now.has_judge:
         for value in _values(bands.accept, least=bands.reject):
             yield "accept", value, now._replace(bands=bands._replace(accept=value))
-    for value in _values(bands.reject, most=bands.accept if now.has_judge else 1.0):
-        accept = max(bands.accept, value)
-        yield "reject", value, now._replace(bands=Bands(accept, value, bands.support))
+    for value in _values(bands.reject, most=bands.accept):
+        yield "reject", value, now._replace(bands=bands._replace(reject=value))
 
 
 def _values(current: float, *, least: float = 0.0, most: float = 1.0) -> list[float]:
