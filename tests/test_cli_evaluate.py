@@ -174,7 +174,9 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
         ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),
         ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),
-        ((*USUAL[:3], "-o", "rows.jsonl"), "rows.jsonl, line 1: not a line of a run file"),
+        ((*USUAL[:3], "-o", "rows.jsonl"), "--out rows.jsonl is also an input and would overwrite"),
+        ((*USUAL, "--parquet", "./rows.jsonl"), "--parquet ./rows.jsonl is also an input and"),
+        ((*USUAL, "--parquet", "run.jsonl"), "--parquet run.jsonl is also --out and would"),
     ],
 )
 def test_what_cannot_be_done_ends_with_one_line_and_two(

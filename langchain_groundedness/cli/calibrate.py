@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_different
 from langchain_groundedness.cli.errors import errors_in_one_line, refuse, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
@@ -95,6 +96,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
 
     with errors_in_one_line("cannot calibrate"):
         require_one(db=db, log=log, labels=labels)
+        require_different([("--out", out), ("--plot", plot)], [db, log, labels])
         if (precision is None) == (recall is None):
             refuse(
                 "give either --precision or --recall: the share of what passes that must be right, "

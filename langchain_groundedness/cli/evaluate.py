@@ -15,6 +15,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_different
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
@@ -128,8 +129,11 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
         columns = pairs(column, "--column", "answer=my_column")
+        rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
+        inputs = (calibration, *(part.name for part in rows.parts))
+        require_different([("--out", out), ("--parquet", parquet)], inputs)
         evaluation = Evaluation(
-            open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
+            rows,
             _evaluators(
                 metric,
                 calibration,

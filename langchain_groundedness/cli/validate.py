@@ -17,6 +17,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_different
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     CommandError,
@@ -153,6 +154,8 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
+        files = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
+        require_different(files.items(), (calibration, *(part.name for part in rows.parts)))
         try:
             with ProgressBar(wanted=True) as bar:
                 found = validation.validate(

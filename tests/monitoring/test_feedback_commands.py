@@ -270,6 +270,35 @@ def test_command_that_cannot_run_says_so_in_one_line(
     assert said in failure(run(*arguments))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("calibrate", "--labels", "x.jsonl", "--recall", "0.9", "--out", "x.jsonl"), "x.jsonl"),
+        (
+            ("calibrate", "--log", "audit.jsonl", "--recall", "1", "--out", "audit.jsonl"),
+            "audit.jsonl",
+        ),
+        (("stats", "--log", "audit.jsonl", "--html", "./audit.jsonl"), "audit.jsonl"),
+        (("stats", "--db", "sqlite:///audit.jsonl", "--html", "audit.jsonl"), "audit.jsonl"),
+    ],
+)
+def test_an_output_that_is_an_input_is_refused_and_the_input_is_kept(
+    run: Run, log_file: Path, arguments: tuple[str, ...], kept: str
+) -> None:
+    rows = [{"claim": f"c{n}", "support_probability": n / 60, "label": n > 30} for n in range(60)]
+    write_rows(log_file.with_name("x.jsonl"), rows)
+    path = log_file.with_name(kept)
+    before = path.read_bytes()
+    assert f"{path.name} is also an input and would overwrite it" in failure(run(*arguments))
+    assert path.read_bytes() == before
+
+
+def test_a_plot_does_not_replace_the_thresholds(run: Run) -> None:
+    same = ("--out", "c.svg", "--plot", "c.svg")
+    err = failure(run("calibrate", "--labels", "x.jsonl", "--recall", "0.9", *same))
+    assert "--plot c.svg is also --out and would overwrite it" in err
+
+
 def test_too_few_reviews_are_refused_with_what_is_missing(run: Run, tmp_path: Path) -> None:
     with JsonlAuditLog(tmp_path / "few.jsonl", fsync=False) as log:
         log.record(reviewed(1, "approve", 0.9))
