@@ -198,14 +198,19 @@ def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
 
 
 def open_log(db: str) -> "SQLAuditLog":
-    """Open an audit log in a database that exists already."""
+    """Open an audit log that a database already has."""
     from langchain_groundedness.audit import SQLAuditLog
 
     log = SQLAuditLog(db, on_store_down="raise")
-    place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    path = place.database_of(db).path
-    if path is not None and not path.is_file():
-        refuse(f"there is no audit log at {path}")
+    sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
+    database = sql.database_of(db)
+    if database.path is not None and not database.path.is_file():
+        refuse(f"there is no audit log at {database.path}")
+    if not sql.Store(database, connect_args=None).has_tables():
+        refuse(
+            f"there is no audit log in {database}; give the database that a SQLAuditLog has "
+            "written to"
+        )
     return log
 
 

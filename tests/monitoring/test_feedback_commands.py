@@ -2,9 +2,11 @@
 
 import json
 import re
+import sqlite3
 import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -291,6 +293,22 @@ def test_an_output_that_is_an_input_is_refused_and_the_input_is_kept(
     before = path.read_bytes()
     assert f"{path.name} is also an input and would overwrite it" in failure(run(*arguments))
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "command", [("stats",), ("calibrate", "--recall", "0.9"), ("export-reviews", "--out", "o")]
+)
+def test_a_database_of_another_application_is_refused_and_left_as_it_is(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    before = path.read_bytes()
+    err = failure(run(*command, "--db", f"sqlite:///{path}"))
+    assert f"there is no audit log in sqlite:///{path}" in err
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
 
 
 def test_a_plot_does_not_replace_the_thresholds(run: Run) -> None:
