@@ -161,6 +161,16 @@ def test_rows_without_id_are_named_by_their_line_and_double_ids_are_set_aside() 
     assert second == BadRow(line=2, id="a", reason="line 1 has the same id")
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_a_row_without_id_is_kept_though_another_has_its_line_for_an_id(
+    order: tuple[int, ...],
+) -> None:
+    given = [{"id": "2", **ROW}, ROW, {"id": 3, **ROW}]
+    found = read([given[place] for place in order])
+    assert [type(row) for row in found] == [EvaluationRow] * 3
+    assert {row.id for row in found} == {"2", "3", "line 2"}
+
+
 def test_evaluation_rows_come_through_as_they_are() -> None:
     rows = [
         EvaluationRow(id="x", question="q", answer="a", documents=(Document("d", id="1"),)),
