@@ -129,6 +129,12 @@ def test_columns_and_claims_files_can_be_named(run: Run, tmp_path: Path) -> None
     assert load_run("run.jsonl").rows[0].row.label == "supported"
 
 
+def test_a_column_may_have_an_equals_sign_in_its_name(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl", {"a=b": TRUE["answer"], "contexts": TRUE["contexts"]})
+    outcome = run(*USUAL, "--column", "answer=a=b")
+    assert "1.000" in outcome.out, outcome.err
+
+
 @pytest.mark.usefixtures("rows")
 def test_json_is_for_programs(run: Run) -> None:
     outcome = run(*USUAL, "--json")
@@ -152,6 +158,7 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL[:1], "--metric", "mood", *USUAL[3:]), "there is no metric 'mood'; accepted: "),
         ((*USUAL[:1], "--metric", "answer_quality", *USUAL[3:]), "answer_quality needs model"),
         ((*USUAL, "--column", "answer"), "--column takes a pair"),
+        ((*USUAL, "--column", "reply=answer"), "--column: a row has no part 'reply'; accepted: id"),
         ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
         ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
         (

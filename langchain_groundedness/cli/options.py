@@ -28,7 +28,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,11 +90,17 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
 Db: TypeAlias = Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")]
 
 
-def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:
-    """Read values such as `answer=my_column`."""
+def pairs(
+    given: Iterable[str] | None,
+    option: str,
+    example: str,
+    *,
+    split: Callable[[str, str], tuple[str, str, str]] = str.partition,
+) -> dict[str, str]:
+    """Read values such as `answer=my_column`; by default, names have no equals sign."""
     found: dict[str, str] = {}
     for each in given or ():
-        name, _, value = (part.strip() for part in each.rpartition("="))
+        name, _, value = (part.strip() for part in split(each, "="))
         if not (name and value):
             refuse(f"{option} takes a pair, as in {example}")
         if name in found:
@@ -105,7 +111,7 @@ def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, s
 
 def numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
     """Read values such as `faithfulness=0.8`."""
-    found = pairs(given, option, example)
+    found = pairs(given, option, example, split=str.rpartition)
     return {name: number(value, f"{option} {name}") for name, value in found.items()}
 
 
