@@ -298,6 +298,24 @@ def test_csv_is_read_with_the_lines_where_rows_begin(tmp_path: Path, delimiter: 
     assert found[0].row.metadata == {"kind": None}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.csv", 'question,answer,contexts,"tags (a; b; c; d; e)"\nQ,Rome.,x,y\n'),
+        ("d.csv", '"tags, a, ""b"", c";answer;contexts\ny;Rome.;x\n'),
+        ("d.csv", 'answer;"tags, of\na, b, c";contexts\nRome.;y;x\n'),
+        ("d.csv", 'size in ", or cm;answer;contexts\n5;Rome.;x\n'),
+        ("d.tsv", "answer\tcontexts\tsource (title, author, year, place)\nRome.\tx\ty\n"),
+    ],
+)
+def test_separators_within_names_of_columns_separate_no_cells(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    row = good(tmp_path / name)
+    assert (row.answer, row.documents, len(row.metadata)) == ("Rome.", (Document("x"),), 1)
+
+
 def test_documents_in_csv_are_json_or_as_python_writes_them_or_separated(tmp_path: Path) -> None:
     cells = ['["a", "b"]', "['a', \"b's\"]", "[1] a note", "a || b", "['a' 'b']"]
     path = table(tmp_path / "d.csv", ["answer", "contexts"], *(["x", cell] for cell in cells))
