@@ -159,8 +159,9 @@ class DataSet:
         Raises:
             InputFormatError: Columns cannot be mapped.
         """
+        names = self.column_names  # errors of reading name the file themselves
         try:
-            return find_columns(self.column_names, self.given_columns)
+            return find_columns(names, self.given_columns)
         except InputFormatError as exc:
             msg = f"{self.name}: {exc}"
             raise InputFormatError(msg, keys=exc.keys) from None

@@ -257,7 +257,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputFormatError, match=said) as told:
         read(tmp_path / name)
-    assert str(tmp_path / name) in str(told.value)
+    assert str(told.value).count(str(tmp_path / name)) == 1
 
 
 def test_a_path_or_value_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
