@@ -32,6 +32,7 @@ from langchain_groundedness.cli.options import (
     MaxFailed,
     Resume,
     Seconds,
+    load_embeddings,
     load_model,
     next_step,
     number,
@@ -64,6 +65,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     base_url: str | None = None,
     model_timeout: Seconds = DEFAULT_TIMEOUT,
     verifier: str | None = None,
+    embeddings: str | None = None,
     calibration: Path | None = None,
     column: list[str] | None = None,
     layout: Layout = "rows",
@@ -106,6 +108,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             answer_quality, factual_correctness, answer_correctness, context_recall,
             context_precision, citations, bleu, chrf, rouge.
         out (RUN.jsonl): Where to write the run.
+        embeddings (PROVIDER:NAME): Embeddings for answer_correctness, which needs them.
         retry_failed: When resuming, try failed rows again.
         cache (FOLDER): Folder of scores that several runs share.
         price (IN,OUT): Price of a million prompt and reply tokens.
@@ -140,6 +143,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
                 model=load_model(model, base_url),
                 model_timeout=model_timeout,
                 verifier=None if verifier is None else named_verifier(verifier),
+                embeddings=load_embeddings(embeddings),
             ),
             journal=out,
             fresh=not resume,

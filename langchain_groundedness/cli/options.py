@@ -43,6 +43,7 @@ from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import GroundednessError, require
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
     from langchain_groundedness.audit import AuditRecord, SQLAuditLog
@@ -60,6 +61,7 @@ __all__ = [
     "Seconds",
     "audit_records",
     "held_decisions",
+    "load_embeddings",
     "load_model",
     "next_step",
     "not_yet",
@@ -167,6 +169,21 @@ def _chat_model(name: str, base_url: str | None) -> Any:
             "api_key": os.environ.get("OPENAI_API_KEY") or "none",
         }
     return require("langchain_openai", extra="openai").ChatOpenAI(**options)
+
+
+def load_embeddings(name: str | None) -> "Embeddings | None":
+    """Make the embeddings that `--embeddings` names."""
+    if name is None:
+        return None
+    init = require("langchain.embeddings", extra="agents").init_embeddings
+    try:
+        made: Embeddings = init(name)
+    except GroundednessError:
+        raise
+    except Exception as error:
+        msg = f"embeddings {name}: {one_line(error)}"
+        raise CommandError(msg) from error
+    return made
 
 
 def require_one(**sources: object) -> None:
