@@ -201,6 +201,7 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),
         ((*USUAL[:3], "-o", "rows.jsonl"), "--out rows.jsonl is also an input and would overwrite"),
         ((*USUAL, "--parquet", "./rows.jsonl"), "--parquet ./rows.jsonl is also an input and"),
+        ((*USUAL, "--parquet", "gone/p"), "gone/p: No such file or directory"),
         ((*USUAL, "--parquet", "run.jsonl"), "--parquet run.jsonl is also --out and would"),
     ],
 )

@@ -29,7 +29,7 @@ __all__ = [
     "refusing",
     "replace_file",
     "replacing",
-    "require_different",
+    "require_outputs",
     "try_lock",
     "unusable",
     "whole_up_to",
@@ -107,10 +107,13 @@ def refusing(path: object) -> Iterator[None]:
         raise unusable(path, exc) from exc
 
 
-def require_different(
+def require_outputs(
     written: Iterable[tuple[str, Path | str | None]], read: Iterable[Path | str | None]
 ) -> None:
-    """Raise `ConfigurationError` if an output, given with its name, is an input or another one."""
+    """Raise `ConfigurationError` if an output, given with its name, cannot be written.
+
+    Its folder must exist, and it must be neither an input nor another output.
+    """
     taken = {_location(path): "an input" for path in read if path is not None}
     for name, path in written:
         if path is None:
@@ -121,6 +124,11 @@ def require_different(
             msg = f"{name} {path} is also {other} and would overwrite it: name different files"
             raise ConfigurationError(msg)
         taken[location] = name
+        if "://" not in str(path):
+            with refusing(path):
+                location.parent.stat()
+                if location.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 def _location(path: Path | str) -> Path:

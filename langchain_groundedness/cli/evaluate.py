@@ -15,7 +15,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from langchain_groundedness._runtime.files import require_different
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
@@ -134,7 +134,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=my_column")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         inputs = (calibration, *(part.name for part in rows.parts))
-        require_different([("--out", out), ("--parquet", parquet)], inputs)
+        require_outputs([("--out", out), ("--parquet", parquet)], inputs)
         evaluation = Evaluation(
             rows,
             _evaluators(

@@ -17,7 +17,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from langchain_groundedness._runtime.files import require_different
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
@@ -152,7 +152,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
         files = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
-        require_different(files.items(), (calibration, *(part.name for part in rows.parts)))
+        require_outputs(files.items(), (calibration, *(part.name for part in rows.parts)))
         try:
             with ProgressBar(wanted=True) as bar:
                 found = validation.validate(

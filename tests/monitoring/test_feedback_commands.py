@@ -311,6 +311,21 @@ def test_a_database_of_another_application_is_refused_and_left_as_it_is(
     assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--precision", "90"), "--precision must be above 0 and at most 1, got 90.0"),
+        (("--recall", "0.9", "--out", "gone/c.json"), "gone/c.json: No such file or directory"),
+        (("--recall", "0.9", "--out", "."), ".: Is a directory"),
+        (("--recall", "0.9", "--plot", "gone/c.svg"), "gone/c.svg: No such file or directory"),
+    ],
+)
+def test_calibrate_refuses_its_options_before_it_reads_the_labels(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    assert said in failure(run("calibrate", "--labels", "not_read.jsonl", *options))
+
+
 def test_a_plot_does_not_replace_the_thresholds(run: Run) -> None:
     same = ("--out", "c.svg", "--plot", "c.svg")
     err = failure(run("calibrate", "--labels", "x.jsonl", "--recall", "0.9", *same))

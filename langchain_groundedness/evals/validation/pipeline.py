@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_groundedness._runtime.files import (
     refusing,
     replace_file,
-    require_different,
+    require_outputs,
     write_all,
 )
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
@@ -111,7 +111,7 @@ def validate(  # noqa: PLR0913  (options by keyword)
     target = Path(passed)
     paths = target, Path(rejected), Path(summary or target.with_suffix(".summary.json"))
     names = ("passed", "rejected", "summary")
-    require_different(zip(names, paths, strict=True), (part.name for part in data.parts))
+    require_outputs(zip(names, paths, strict=True), (part.name for part in data.parts))
     data.require({"answer": ["validation"], "documents": ["validation"]})
     outline = data.outline()
     outline.require_rows(data.name)
