@@ -151,8 +151,8 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
-        files = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
-        require_outputs(files.items(), (calibration, *(part.name for part in rows.parts)))
+        outputs = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
+        require_outputs(outputs.items(), (calibration, *(part.name for part in rows.parts)))
         try:
             with ProgressBar(wanted=True) as bar:
                 found = validation.validate(
