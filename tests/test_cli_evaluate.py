@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from commands import Outcome, Run, ran, without_settings
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 
 from langchain_groundedness import evals
@@ -129,6 +130,26 @@ def test_columns_and_claims_files_can_be_named(run: Run, tmp_path: Path) -> None
     assert load_run("run.jsonl").rows[0].row.label == "supported"
 
 
+def test_answer_correctness_takes_embeddings_by_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "langchain.embeddings.init_embeddings",
+        lambda name: DeterministicFakeEmbedding(size=len(name)),
+    )
+    write(tmp_path / "rows.jsonl", {**TRUE, "reference": TRUE["answer"]})
+    correctness = ("rows.jsonl", "--metric", "answer_correctness", "-o", "run.jsonl")
+    outcome = run(*correctness, "--embeddings", "mine:small")
+    assert "1.000" in outcome.out, outcome.err
+    assert "--embeddings" in run(*correctness).err
+
+
+def test_a_column_may_have_an_equals_sign_in_its_name(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "rows.jsonl", {"a=b": TRUE["answer"], "contexts": TRUE["contexts"]})
+    outcome = run(*USUAL, "--column", "answer=a=b")
+    assert "1.000" in outcome.out, outcome.err
+
+
 @pytest.mark.usefixtures("rows")
 def test_json_is_for_programs(run: Run) -> None:
     outcome = run(*USUAL, "--json")
@@ -150,8 +171,12 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
     [
         (("gone.jsonl", *USUAL[1:]), "gone.jsonl: no such file or folder"),
         ((*USUAL[:1], "--metric", "mood", *USUAL[3:]), "there is no metric 'mood'; accepted: "),
-        ((*USUAL[:1], "--metric", "answer_quality", *USUAL[3:]), "answer_quality needs model"),
+        (
+            (*USUAL[:1], "--metric", "answer_quality", *USUAL[3:]),
+            "answer_quality needs model=, or --model on",
+        ),
         ((*USUAL, "--column", "answer"), "--column takes a pair"),
+        ((*USUAL, "--column", "reply=answer"), "--column: a row has no part 'reply'; accepted: id"),
         ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
         ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
         (
@@ -174,7 +199,10 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
         ((*USUAL, "--base-url", "http://x"), "--base-url needs --model"),
         ((*USUAL, "--calibration", "gone.json"), "gone.json: No such file"),
         ((*USUAL[:3], "-o", "gone/run.jsonl"), "gone/run.jsonl: No such file or directory"),
-        ((*USUAL[:3], "-o", "rows.jsonl"), "rows.jsonl, line 1: not a line of a run file"),
+        ((*USUAL[:3], "-o", "rows.jsonl"), "--out rows.jsonl is also an input and would overwrite"),
+        ((*USUAL, "--parquet", "./rows.jsonl"), "--parquet ./rows.jsonl is also an input and"),
+        ((*USUAL, "--parquet", "gone/p"), "gone/p: No such file or directory"),
+        ((*USUAL, "--parquet", "run.jsonl"), "--parquet run.jsonl is also --out and would"),
     ],
 )
 def test_what_cannot_be_done_ends_with_one_line_and_two(

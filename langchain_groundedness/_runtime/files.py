@@ -29,6 +29,7 @@ __all__ = [
     "refusing",
     "replace_file",
     "replacing",
+    "require_outputs",
     "try_lock",
     "unusable",
     "whole_up_to",
@@ -104,6 +105,35 @@ def refusing(path: object) -> Iterator[None]:
         yield
     except OSError as exc:
         raise unusable(path, exc) from exc
+
+
+def require_outputs(
+    written: Iterable[tuple[str, Path | str | None]], read: Iterable[Path | str | None]
+) -> None:
+    """Raise `ConfigurationError` if an output, given with its name, cannot be written.
+
+    Its folder must exist, and it must be neither an input nor another output.
+    """
+    taken = {_location(path): "an input" for path in read if path is not None}
+    for name, path in written:
+        if path is None:
+            continue
+        location = _location(path)
+        if location in taken:
+            other = taken[location]
+            msg = f"{name} {path} is also {other} and would overwrite it: name different files"
+            raise ConfigurationError(msg)
+        taken[location] = name
+        if "://" not in str(path):
+            with refusing(path):
+                location.parent.stat()
+                if location.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
+def _location(path: Path | str) -> Path:
+    """Find the file that a path, or the URL of a local file or database, names."""
+    return Path(str(path).removeprefix("file://").removeprefix("sqlite:///")).resolve()
 
 
 def refuse_symlink(path: Path, what: str) -> None:

@@ -110,12 +110,21 @@ class Store:
         arguments = dict(connect_args or {})
         if database.path is None and "connect_timeout" not in database.url.query:
             arguments = {"connect_timeout": _CONNECT_TIMEOUT, **arguments}
+        self._connect_args = arguments
         self.engine = sa.create_engine(
             database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
         )
         if database.path is not None:
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
+
+    def has_tables(self) -> bool:
+        """Tell whether there is an audit log in the database, which is not changed."""
+        plain = sa.create_engine(
+            self.database.url, connect_args=self._connect_args, poolclass=sa.NullPool
+        )  # `_prepare_sqlite` would change the mode of the journal
+        with self._as_audit_errors("be read"):
+            return sa.inspect(plain).has_table(records.name)
 
     def upgrade(self) -> None:
         """Create the tables, or upgrade them."""

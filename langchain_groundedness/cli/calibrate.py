@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import errors_in_one_line, refuse, write_file
 from langchain_groundedness.cli.options import (
     AsJson,
@@ -92,14 +93,17 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
         plot (FILE.svg|png): Where to draw a reliability plot.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness import calibration
+    from langchain_groundedness.calibration.threshold_choice import target_of
 
     with errors_in_one_line("cannot calibrate"):
         require_one(db=db, log=log, labels=labels)
+        require_outputs([("--out", out), ("--plot", plot)], [db, log, labels])
         if (precision is None) == (recall is None):
             refuse(
                 "give either --precision or --recall: the share of what passes that must be right, "
                 "or of what is right that must pass"
             )
+        target_of(precision, recall, prefix="--")  # before the labels are judged
         picture = plot and plot.suffix.lower()
         if plot is not None and picture not in (".svg", ".png"):
             refuse(

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
@@ -31,6 +32,7 @@ from langchain_groundedness.cli.options import (
     MaxFailed,
     Resume,
     Seconds,
+    load_embeddings,
     load_model,
     next_step,
     number,
@@ -63,6 +65,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     base_url: str | None = None,
     model_timeout: Seconds = DEFAULT_TIMEOUT,
     verifier: str | None = None,
+    embeddings: str | None = None,
     calibration: Path | None = None,
     column: list[str] | None = None,
     layout: Layout = "rows",
@@ -105,6 +108,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             answer_quality, factual_correctness, answer_correctness, context_recall,
             context_precision, citations, bleu, chrf, rouge.
         out (RUN.jsonl): Where to write the run.
+        embeddings (PROVIDER:NAME): Embeddings for answer_correctness, which needs them.
         retry_failed: When resuming, try failed rows again.
         cache (FOLDER): Folder of scores that several runs share.
         price (IN,OUT): Price of a million prompt and reply tokens.
@@ -128,14 +132,18 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
         columns = pairs(column, "--column", "answer=my_column")
+        rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
+        inputs = (calibration, *(part.name for part in rows.parts))
+        require_outputs([("--out", out), ("--parquet", parquet)], inputs)
         evaluation = Evaluation(
-            open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit),
+            rows,
             _evaluators(
                 metric,
                 calibration,
                 model=load_model(model, base_url),
                 model_timeout=model_timeout,
                 verifier=None if verifier is None else named_verifier(verifier),
+                embeddings=load_embeddings(embeddings),
             ),
             journal=out,
             fresh=not resume,

@@ -28,7 +28,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +43,7 @@ from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import GroundednessError, require
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
     from langchain_groundedness.audit import AuditRecord, SQLAuditLog
@@ -60,6 +61,7 @@ __all__ = [
     "Seconds",
     "audit_records",
     "held_decisions",
+    "load_embeddings",
     "load_model",
     "next_step",
     "not_yet",
@@ -90,11 +92,17 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
 Db: TypeAlias = Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")]
 
 
-def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, str]:
-    """Read values such as `answer=my_column`."""
+def pairs(
+    given: Iterable[str] | None,
+    option: str,
+    example: str,
+    *,
+    split: Callable[[str, str], tuple[str, str, str]] = str.partition,
+) -> dict[str, str]:
+    """Read values such as `answer=my_column`; by default, names have no equals sign."""
     found: dict[str, str] = {}
     for each in given or ():
-        name, _, value = (part.strip() for part in each.rpartition("="))
+        name, _, value = (part.strip() for part in split(each, "="))
         if not (name and value):
             refuse(f"{option} takes a pair, as in {example}")
         if name in found:
@@ -105,7 +113,7 @@ def pairs(given: Iterable[str] | None, option: str, example: str) -> dict[str, s
 
 def numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
     """Read values such as `faithfulness=0.8`."""
-    found = pairs(given, option, example)
+    found = pairs(given, option, example, split=str.rpartition)
     return {name: number(value, f"{option} {name}") for name, value in found.items()}
 
 
@@ -163,6 +171,21 @@ def _chat_model(name: str, base_url: str | None) -> Any:
     return require("langchain_openai", extra="openai").ChatOpenAI(**options)
 
 
+def load_embeddings(name: str | None) -> "Embeddings | None":
+    """Make the embeddings that `--embeddings` names."""
+    if name is None:
+        return None
+    init = require("langchain.embeddings", extra="agents").init_embeddings
+    try:
+        made: Embeddings = init(name)
+    except GroundednessError:
+        raise
+    except Exception as error:
+        msg = f"embeddings {name}: {one_line(error)}"
+        raise CommandError(msg) from error
+    return made
+
+
 def require_one(**sources: object) -> None:
     """Require exactly one of the options that name an audit log or a file."""
     given = [name for name, value in sources.items() if value is not None]
@@ -198,14 +221,19 @@ def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
 
 
 def open_log(db: str) -> "SQLAuditLog":
-    """Open an audit log in a database that exists already."""
+    """Open an audit log that a database already has."""
     from langchain_groundedness.audit import SQLAuditLog
 
     log = SQLAuditLog(db, on_store_down="raise")
-    place: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    path = place.database_of(db).path
-    if path is not None and not path.is_file():
-        refuse(f"there is no audit log at {path}")
+    sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
+    database = sql.database_of(db)
+    if database.path is not None and not database.path.is_file():
+        refuse(f"there is no audit log at {database.path}")
+    if not sql.Store(database, connect_args=None).has_tables():
+        refuse(
+            f"there is no audit log in {database}; give the database that a SQLAuditLog has "
+            "written to"
+        )
     return log
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import errors_in_one_line
 from langchain_groundedness.cli.options import AsJson, MaxFailed, next_step, numbers
 from langchain_groundedness.display.terminal import printable
@@ -46,12 +47,15 @@ def report(  # noqa: PLR0913  (each is an option of the command)
         compare (OTHER.jsonl): Earlier run over the same rows.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.evals.run_files import load_run
-    from langchain_groundedness.report import check_thresholds, to_markdown, write_report
+    from langchain_groundedness.report import check_thresholds, figures, to_markdown, write_report
 
     with errors_in_one_line("cannot make the report"):
         thresholds = numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
+        require_outputs((("--output", path) for path in output or ()), (run, compare))
+        for path in output or ():
+            figures.format_of(path)  # before anything is written
         results = check_thresholds(found, thresholds, max_failed=max_failed)
         for path in output or ():
             write_report(

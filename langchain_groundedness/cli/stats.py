@@ -14,6 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
 from langchain_groundedness.cli.options import AsJson, Db, audit_records, next_step, require_one
 from langchain_groundedness.display.counts import format_count
@@ -51,6 +52,8 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness.monitoring import summarize
 
+    with errors_in_one_line("cannot write"):
+        require_outputs([("--html", html)], [db, log])
     with errors_in_one_line("cannot read the audit log"):
         require_one(db=db, log=log)
         first, end = (day and day.replace(tzinfo=UTC) for day in (since, until))

@@ -17,12 +17,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from langchain_groundedness._runtime.files import require_outputs
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
-    CommandError,
     each_warning_once,
     errors_in_one_line,
-    one_line,
     refuse,
     require_json_lines,
     write_file,
@@ -35,6 +34,7 @@ from langchain_groundedness.cli.options import (
     MaxConcurrency,
     Resume,
     Seconds,
+    load_embeddings,
     load_model,
     next_step,
     numbers,
@@ -42,12 +42,10 @@ from langchain_groundedness.cli.options import (
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
-from langchain_groundedness.exceptions import GroundednessError, require
+from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from langchain_groundedness.evals import CompositeScore
     from langchain_groundedness.evals.progress import ProgressBar
     from langchain_groundedness.evals.statistics import Estimate
@@ -140,7 +138,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
             model=load_model(model, base_url),
             model_timeout=model_timeout,
             verifier=verifier,
-            embeddings=_load_embeddings(embeddings),
+            embeddings=load_embeddings(embeddings),
             calibration=calibration,
             accept=accept,
             reject=reject,
@@ -153,6 +151,8 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         columns = pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
+        outputs = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
+        require_outputs(outputs.items(), (calibration, *(part.name for part in rows.parts)))
         try:
             with ProgressBar(wanted=True) as bar:
                 found = validation.validate(
@@ -213,20 +213,6 @@ def _composite(
                 "supported claims counts: --min-source, --pass-score"
             )
     return CompositeScore(weights={**DEFAULT_WEIGHTS, **weights}, minimums=minimums)
-
-
-def _load_embeddings(name: str | None) -> "Embeddings | None":
-    if name is None:
-        return None
-    init = require("langchain.embeddings", extra="agents").init_embeddings
-    try:
-        made: Embeddings = init(name)
-    except GroundednessError:
-        raise
-    except Exception as error:
-        msg = f"embeddings {name}: {one_line(error)}"
-        raise CommandError(msg) from error
-    return made
 
 
 def _show_progress(bar: "ProgressBar", outcomes: Counter[str], row: "ValidatedRow") -> None:

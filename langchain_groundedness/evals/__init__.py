@@ -130,6 +130,7 @@ def make_metric(name: str, **parts: Any) -> Evaluator:
     wanted = {key: part for key, part in parts.items() if part is not None and key in fields}
     missing = [key for key, each in fields.items() if each.is_required() and key not in wanted]
     if missing:
-        msg = f"the metric {name} needs {', '.join(missing)}"
+        needs = ", ".join(f"{each}=, or --{each} on the command line" for each in missing)
+        msg = f"the metric {name} needs {needs}"
         raise ConfigurationError(msg)
     return METRICS[name](**wanted)

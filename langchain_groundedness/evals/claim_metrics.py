@@ -463,7 +463,10 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
             msg = f"weights must not be negative, nor both 0, got {self.weights}"
             raise ValueError(msg)
         if self.weights[1] and self.embeddings is None:
-            msg = "embeddings are needed for the similarity: give embeddings=, or weights=(1, 0)"
+            msg = (
+                "embeddings are needed for the similarity: give embeddings=, or --embeddings on "
+                "the command line; without, weights=(1, 0)"
+            )
             raise ValueError(msg)
         return self
 

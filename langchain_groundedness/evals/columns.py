@@ -217,7 +217,8 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     found: dict[str, str] = {}
     for name, column in (given or {}).items():
         if (field := _FIELD_BY_NAME.get(_folded(name))) is None:
-            msg = f"a row has no part {name!r}; accepted: {', '.join(_DATASET_COLUMNS)}"
+            accepted = ", ".join(_DATASET_COLUMNS)
+            msg = f"columns, or --column: a row has no part {name!r}; accepted: {accepted}"
             raise ConfigurationError(msg)
         if found.setdefault(field, column) != column:
             msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"

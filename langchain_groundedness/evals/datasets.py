@@ -77,8 +77,9 @@ def open_dataset(
     Columns are found by their names: the question under `question`, `user_input`, `input` or
     `query`; the answer under `answer`, `response`, `predicted_answer` or `output`; the documents
     under `documents`, `contexts`, `context` or `retrieved_contexts`; the right answer under
-    `reference`, `ground_truth` or `reference_answer`; `label` and `id` under these names. All
-    other columns become metadata. Documents are texts, or objects with `page_content` and
+    `reference`, `ground_truth` or `reference_answer`; `label` and `id` under these names. A row
+    without an id has the number of its line: `7`, or `line 7` where other rows have ids. All other
+    columns become metadata. Documents are texts, or objects with `page_content` and
     `metadata`; in CSV a JSON list of these, or one text.
 
     Args:
@@ -158,8 +159,9 @@ class DataSet:
         Raises:
             InputFormatError: Columns cannot be mapped.
         """
+        names = self.column_names  # errors of reading name the file themselves
         try:
-            return find_columns(self.column_names, self.given_columns)
+            return find_columns(names, self.given_columns)
         except InputFormatError as exc:
             msg = f"{self.name}: {exc}"
             raise InputFormatError(msg, keys=exc.keys) from None
@@ -228,8 +230,9 @@ class DataSet:
         if cells is None:
             return BadRow(line=line, reason=error)
         options: Any = {"separator": self.separator, "is_table": is_table}
+        row_id = f"line {line}" if "id" in columns else str(line)  # another row may have the number
         try:
-            row = read_cells(cells, columns, row_id=str(line), **options)
+            row = read_cells(cells, columns, row_id=row_id, **options)
         except InputFormatError as exc:
             return BadRow(line=line, reason=str(exc))
         return LocatedRow(row, line, cells)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,7 @@ _BOM = b"\xef\xbb\xbf"
 _TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
 _JSON_KEYS = ("data", "rows", "examples")
 _DELIMITERS = ",;\t"
+_QUOTED = re.compile(rf'(?<![^{_DELIMITERS}])"(?:[^"]|"")*"?')
 
 
 class Record(NamedTuple):
@@ -281,8 +283,7 @@ def _read_csv(path: Path) -> Iterator[Record]:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         given = lines()
         first = next(given, "")
-        delimiter = max(_DELIMITERS, key=first.count)
-        rows = csv.reader(chain([first], given), delimiter=delimiter, strict=True)
+        rows = csv.reader(chain([first], given), delimiter=_delimiter(path, first), strict=True)
         columns = _csv_columns(path, rows)
         while True:
             begin, length = rows.line_num + 1, 0
@@ -299,6 +300,13 @@ def _read_csv(path: Path) -> Iterator[Record]:
             elif cells:
                 error = f"{len(cells)} cells, but the header has {len(columns)}"
                 yield Record(begin, None, error)
+
+
+def _delimiter(path: Path, header: str) -> str:
+    """Tell what separates cells: in a .tsv file tabs, otherwise what is most frequent."""
+    bare = _QUOTED.sub("", header)
+    is_tabbed = _ending(path) == ".tsv" and "\t" in bare
+    return "\t" if is_tabbed else max(_DELIMITERS, key=bare.count)
 
 
 def _csv_columns(path: Path, rows: Iterator[list[str]]) -> tuple[str, ...]:

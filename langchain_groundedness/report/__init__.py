@@ -6,8 +6,7 @@ from pathlib import Path
 from langchain_groundedness._runtime.files import refusing, replace_file
 from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
-from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.report.figures import GateResult, check_thresholds
+from langchain_groundedness.report.figures import GateResult, check_thresholds, format_of
 from langchain_groundedness.report.html import to_html
 from langchain_groundedness.report.junit import to_junit
 from langchain_groundedness.report.markdown import to_markdown
@@ -48,15 +47,12 @@ def write_report(
     """
     require_run(run, "run")
     target = Path(path)
-    match target.suffix.lower():
+    match format_of(target):
         case ".html":
             text = to_html(run, baseline=baseline)
         case ".md":
             text = to_markdown(run, baseline=baseline)
         case ".xml":
             text = to_junit(run, fail_under=fail_under or {}, max_failed=max_failed)
-        case _:
-            msg = f"{target}: unknown report format; name the file .html, .md or .xml"
-            raise ConfigurationError(msg)
     with refusing(target):
         replace_file(target, [text.encode("utf-8", "replace")])

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple, get_args
 
 from langchain_groundedness.calibration import CalibrationSample, Reliability, ScoredClaim
@@ -14,11 +15,12 @@ from langchain_groundedness.calibration.values import main_verifier
 from langchain_groundedness.evals import statistics
 from langchain_groundedness.evals.display import format_count, format_number, run_title
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
-from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
 
 __all__ = ["GateResult", "check_thresholds"]
 
+_FORMATS = (".html", ".md", ".xml")
 _MOST_VALUES = 50
 _MOST_RANKED = 5
 _LONGEST_VALUE = 80
@@ -56,6 +58,17 @@ class MetricFigures(NamedTuple):
     def bounds(self) -> tuple[float, float]:
         """The range of the plot: 0 to 1, unless a score lies outside."""
         return min((0.0, *self.scores)), max((1.0, *self.scores))
+
+
+def format_of(path: Path) -> str:
+    """Tell the format of a report by its suffix; refuse what cannot be written."""
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
+        msg = f"{path}: unknown report format; name the file .html, .md or .xml"
+        raise ConfigurationError(msg)
+    if suffix == ".html":
+        require("jinja2", extra="report")
+    return suffix
 
 
 def metrics_of(run: EvaluationRun) -> tuple[MetricFigures, ...]:

@@ -148,6 +148,16 @@ def test_what_cannot_work_is_said_in_one_line(
     assert not Path("p.jsonl").exists()
 
 
+@pytest.mark.parametrize("page", ["in.jsonl", "p.jsonl", "p.summary.json"])
+def test_the_page_replaces_no_other_file_of_the_command(run: Run, page: str) -> None:
+    before = Path("in.jsonl").read_bytes()
+    found = run("--html", page)
+    assert (found.code, found.out) == (2, "")
+    assert f"--html {page} is also " in found.err
+    assert Path("in.jsonl").read_bytes() == before
+    assert not Path("p.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -2,9 +2,11 @@
 
 import json
 import re
+import sqlite3
 import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -268,6 +270,66 @@ def test_command_that_cannot_run_says_so_in_one_line(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in failure(run(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("calibrate", "--labels", "x.jsonl", "--recall", "0.9", "--out", "x.jsonl"), "x.jsonl"),
+        (
+            ("calibrate", "--log", "audit.jsonl", "--recall", "1", "--out", "audit.jsonl"),
+            "audit.jsonl",
+        ),
+        (("stats", "--log", "audit.jsonl", "--html", "./audit.jsonl"), "audit.jsonl"),
+        (("stats", "--db", "sqlite:///audit.jsonl", "--html", "audit.jsonl"), "audit.jsonl"),
+    ],
+)
+def test_an_output_that_is_an_input_is_refused_and_the_input_is_kept(
+    run: Run, log_file: Path, arguments: tuple[str, ...], kept: str
+) -> None:
+    rows = [{"claim": f"c{n}", "support_probability": n / 60, "label": n > 30} for n in range(60)]
+    write_rows(log_file.with_name("x.jsonl"), rows)
+    path = log_file.with_name(kept)
+    before = path.read_bytes()
+    assert f"{path.name} is also an input and would overwrite it" in failure(run(*arguments))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "command", [("stats",), ("calibrate", "--recall", "0.9"), ("export-reviews", "--out", "o")]
+)
+def test_a_database_of_another_application_is_refused_and_left_as_it_is(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER)")
+    before = path.read_bytes()
+    err = failure(run(*command, "--db", f"sqlite:///{path}"))
+    assert f"there is no audit log in sqlite:///{path}" in err
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--precision", "90"), "--precision must be above 0 and at most 1, got 90.0"),
+        (("--recall", "0.9", "--out", "gone/c.json"), "gone/c.json: No such file or directory"),
+        (("--recall", "0.9", "--out", "."), ".: Is a directory"),
+        (("--recall", "0.9", "--plot", "gone/c.svg"), "gone/c.svg: No such file or directory"),
+    ],
+)
+def test_calibrate_refuses_its_options_before_it_reads_the_labels(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    assert said in failure(run("calibrate", "--labels", "not_read.jsonl", *options))
+
+
+def test_a_plot_does_not_replace_the_thresholds(run: Run) -> None:
+    same = ("--out", "c.svg", "--plot", "c.svg")
+    err = failure(run("calibrate", "--labels", "x.jsonl", "--recall", "0.9", *same))
+    assert "--plot c.svg is also --out and would overwrite it" in err
 
 
 def test_too_few_reviews_are_refused_with_what_is_missing(run: Run, tmp_path: Path) -> None:

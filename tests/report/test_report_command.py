@@ -35,6 +35,18 @@ def test_all_formats_are_written_at_once(saved: Path, tmp_path: Path) -> None:
     assert err.count("written to") == 3
 
 
+@pytest.mark.parametrize("bad", ["bad.pdf", "gone/r.md", "run.jsonl", "good.html"])
+def test_no_report_is_written_where_one_of_them_cannot_be(
+    saved: Path, tmp_path: Path, bad: str
+) -> None:
+    before = saved.read_bytes()
+    code, _, err = called(saved, "-o", tmp_path / "good.html", "-o", tmp_path / bad)
+    assert code == 2
+    assert bad in err
+    assert not (tmp_path / "good.html").exists()
+    assert saved.read_bytes() == before
+
+
 def test_without_a_file_markdown_is_printed(saved: Path) -> None:
     code, out, _ = called(saved)
     assert code == 0

@@ -15,7 +15,12 @@ from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from langchain_groundedness._runtime.files import refusing, replace_file, write_all
+from langchain_groundedness._runtime.files import (
+    refusing,
+    replace_file,
+    require_outputs,
+    write_all,
+)
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.calibration.values import group_of
@@ -105,10 +110,8 @@ def validate(  # noqa: PLR0913  (options by keyword)
     data = as_dataset(rows, columns)
     target = Path(passed)
     paths = target, Path(rejected), Path(summary or target.with_suffix(".summary.json"))
-    places = {path.resolve() for path in (*paths, *(Path(part.name) for part in data.parts))}
-    if len(places) < len(paths) + len(data.parts):
-        msg = "passed, rejected, summary and the data set must be different files"
-        raise ConfigurationError(msg)
+    names = ("passed", "rejected", "summary")
+    require_outputs(zip(names, paths, strict=True), (part.name for part in data.parts))
     data.require({"answer": ["validation"], "documents": ["validation"]})
     outline = data.outline()
     outline.require_rows(data.name)
