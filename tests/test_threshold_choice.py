@@ -87,13 +87,16 @@ def test_the_highest_share_is_the_best_target_that_can_be_reached(kind: Any, row
 
 @settings(deadline=None)
 @given(rows=ROWS, share=SHARES)
-def test_no_lower_threshold_reaches_the_precision_and_no_higher_one_the_recall(
+def test_no_better_threshold_reaches_the_precision_and_no_higher_one_the_recall(
     rows: Rows, share: float
 ) -> None:
     levels = sorted({score for score, _ in rows if score > float("-inf")})
     low = choose(scored(rows), Target("precision", share))
     if low is not None:
-        assert all((precision(rows, level) or 0) < share for level in levels if level < low)
+        passing = min((level for level in levels if level >= low), default=low)
+        reaching = [level for level in levels if (precision(rows, level) or 0) >= share]
+        best = max((recall(rows, level) or 0, level) for level in reaching)
+        assert (recall(rows, passing) or 0, passing) == best
     high = choose(scored(rows), Target("recall", share))
     if high is not None:
         lowest_passing = min(level for level in levels if level >= high)
@@ -147,7 +150,7 @@ def test_interval_is_wider_where_samples_come_in_groups() -> None:
     rows = [(n / 100, n % 10 > (9 - n // 10)) for n in range(100)]
     alone = scored(rows)
     together = alone._replace(groups=group_numbers([str(n // 20) for n in range(100)]))
-    target = Target("precision", 0.8)
+    target = Target("recall", 0.8)
     (low, high), _ = must(resampled(alone, target, times=300, seed=0))
     (wide_low, wide_high), _ = must(resampled(together, target, times=300, seed=0))
     assert wide_high - wide_low > high - low

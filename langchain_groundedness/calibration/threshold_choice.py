@@ -77,8 +77,8 @@ def group_numbers(names: Sequence[str]) -> NDArray[np.int64]:
 def choose(found: Scored, target: Target) -> float | None:
     """Choose the threshold that reaches a target and costs least.
 
-    For a precision that is the lowest one at which enough of what passes is good; for a recall,
-    the highest one that lets enough of the good ones pass.
+    For a precision that is, of those at which enough of what passes is good, the highest of the
+    highest recall; for a recall, the highest one that lets enough of the good ones pass.
     """
     return _Sorted(found).choose(np.ones(len(found.scores)), target)
 
@@ -147,7 +147,10 @@ class _Sorted:
         enough = np.flatnonzero(self.shares(weights, target.kind) >= target.value)
         if not len(enough):
             return None
-        place = int(enough[0 if target.kind == "recall" else -1])
+        if target.kind == "precision":  # the highest that loses none of the good ones
+            recall = self.shares(weights, "recall")[enough]
+            enough = enough[recall == recall[-1]]
+        place = int(enough[0])
         level, *below = self._scores[self._ends[place : place + 2]].tolist()
         return roundest_between(below[0], level) if below else float(level)
 

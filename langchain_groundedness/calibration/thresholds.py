@@ -242,7 +242,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         samples: Checked claims and answers: at least 20 right and 20 wrong ones, and enough right
             ones to measure the target, such as 20 for a precision of 0.95 and 100 for 0.99.
         precision: Least share of right samples among those that pass a threshold, above 0 and at
-            most 1; the lowest such threshold is chosen.
+            most 1; of these, the highest threshold of the highest recall is chosen.
         recall: Least share of passing samples among the right ones; the highest such threshold is
             chosen. Give either this or `precision`.
         encoder: SHA-256 of the encoder of the embedded verifier, if that gave the probabilities.

@@ -108,7 +108,7 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
             samples: Pairs of an input, as for `invoke`, and whether its documents hold what the
                 question asks for. A hundred or more, both kinds among them.
             target_precision: Of the retrievals that the gate lets through, at least this share must
-                hold the answer, 0 to 1; the lowest such threshold is chosen.
+                hold the answer, 0 to 1; of these, the highest of the highest recall is chosen.
             target_recall: Of the retrievals that hold the answer, at least this share must be let
                 through, 0 to 1; the highest such threshold is chosen.
 
