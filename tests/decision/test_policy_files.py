@@ -231,7 +231,7 @@ def test_errors_in_yaml_name_the_path_what_came_and_what_is_accepted(
         ('["pass"]', "policy: expected a mapping of options, got a list"),
         ("", "policy: not JSON (Expecting value: line 1 column 1"),
         ('{"at_most": ' + "9" * 5000 + "}", "policy: not JSON (Exceeds the limit"),
-        ("[" * 100_000, "policy: too many mappings and lists"),
+        ("[" * 100_000, "policy: too many nested mappings and lists"),
     ],
 )
 def test_errors_in_json_name_the_path_too(text: str, error: str) -> None:

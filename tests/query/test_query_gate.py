@@ -316,7 +316,7 @@ ROWS = retrievals((0.9, True), (0.8, True), (0.7, False), (0.6, True), (0.3, Fal
         ({"target_recall": 0.1}, 0.85, 1.0, 1 / 3, 1),
         ({"target_precision": 1.0}, 0.75, 1.0, 2 / 3, 2),
         ({"target_precision": 0.75}, 0.45, 0.75, 1.0, 4),
-        ({"target_precision": 0.5}, 0.1, 0.5, 1.0, 6),
+        ({"target_precision": 0.5}, 0.45, 0.75, 1.0, 4),
     ],
 )
 def test_the_threshold_that_reaches_the_target_is_chosen(
