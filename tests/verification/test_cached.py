@@ -335,7 +335,9 @@ def test_what_is_not_a_store_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"must be a LangChain cache or store.* dict"):
         cached(Reader(), {})
     store: Any = "verdicts.db"
-    with pytest.raises(ConfigurationError, match=r": verdict_cache must be a LangChain cache .* got str"):
+    with pytest.raises(
+        ConfigurationError, match=r"verdict_cache must be a LangChain cache.* got str"
+    ):
         GroundednessRunnable(verdict_cache=store)
     with pytest.raises(ConfigurationError, match=r"verifier: Reader.*key='my-judge-1'"):
         GroundednessRunnable(verifier=Reader(), verdict_cache=InMemoryByteStore())
