@@ -34,25 +34,6 @@ def test_sentences_become_claims_with_spans_and_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    "sources",
-    [
-        "Sources:\n- manual.pdf\n- https://example.com/s2",
-        "Source: manual.pdf",
-        "[1] manual.pdf\n[2] docs/b.md",
-        "[1]: manual.pdf\n[2]: b.pdf",
-        "See https://example.com/s2.",
-    ],
-)
-def test_a_list_of_sources_is_no_claim(sources: str) -> None:
-    assert texts(f"The S2 weighs 3 kg.\n\n{sources}") == ["The S2 weighs 3 kg."]
-
-
-@pytest.mark.parametrize("claim", ["The manual is manual.pdf.", "Version 4.2.md was dropped."])
-def test_a_statement_about_a_file_is_a_claim(claim: str) -> None:
-    assert texts(claim) == [claim]
-
-
-@pytest.mark.parametrize(
     "answer",
     ["Paris", "42", "Yes", "No.", "$2.1B", "**Paris**", "# Paris", "Dr. Oak", "\u6771\u4eac"],
 )

@@ -78,6 +78,11 @@ def test_a_table_row_does_not_stand_in_for_a_sentence() -> None:
     assert "|" not in correct(answer, found).text
 
 
+def test_a_sentence_with_a_pipe_stands_in() -> None:
+    answer, evidence = "Dogs may come in.", "No animals are allowed (cats | dogs)."
+    assert correct(answer, verdict(answer, answer, citations=cite(evidence))).text == evidence
+
+
 def test_only_contradicted_claims_are_corrected() -> None:
     answer = "Revenue was $2.4B."
     for label in ("supported", "unverifiable"):

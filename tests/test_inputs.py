@@ -359,23 +359,6 @@ def test_two_lists_of_documents_are_named_and_one_must_be_chosen() -> None:
     assert read_input(value, documents_key="kept").documents == (ROME,)
 
 
-def test_two_usual_keys_that_hold_different_documents_are_named_too() -> None:
-    value = {"answer": "Rome.", "documents": [ROME], "context": [OSLO]}
-    for other in ([OSLO], [ROME, OSLO], "Oslo is the capital of Norway."):
-        with pytest.raises(InputFormatError, match=r"'documents' and 'context'.*documents_key="):
-            read_input({**value, "context": other})
-    assert read_input(value, documents_key="context").documents == (OSLO,)
-
-
-def test_two_usual_keys_may_hold_the_same_documents_or_their_text() -> None:
-    known, texts = [ROME, OSLO], [ROME.page_content, OSLO.page_content]
-    for other in (texts, texts[::-1], f"[1] {texts[0]}\n\n[2] {texts[1]}", [], {"user": 3}):
-        value = {"answer": "Rome.", "documents": known, "context": other}
-        assert read_input(value).documents == (ROME, OSLO)
-    value = {"answer": "Rome.", "documents": "\n".join(texts), "context": known}
-    assert len(read_input(value).documents) == 1
-
-
 def test_keys_may_be_named() -> None:
     value = {"said": "Rome.", "hits": ["Rome it is."], "asked": "Which?", "answer": 3, "query": "x"}
     read = read_input(value, answer_key="said", documents_key="hits", question_key="asked")

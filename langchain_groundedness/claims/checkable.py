@@ -80,13 +80,6 @@ _UNKNOWN = re.compile(
 )
 
 
-_SOURCE = re.compile(
-    r"\W*(?:https?://\S+|[\w./-]+\.(?:md|pdf|txt|html?|docx?|csv|json|rst|xml|xlsx?|pptx?))\W*",
-    re.IGNORECASE,
-)
-_BESIDE_SOURCE = re.compile(r"\W*(?:(?:sources?|references?|see|from|and|\d+)\W*)?", re.IGNORECASE)
-
-
 def without_interjection(text: str) -> str:
     """Drop introductory phrases such as `Sure,` or `Based on the documents,`."""
     for _ in range(_MOST_OPENINGS):
@@ -102,23 +95,13 @@ def without_interjection(text: str) -> str:
 
 def is_checkable(text: str) -> bool:
     """Return whether a sentence makes a statement."""
-    if not any(map(str.isalnum, text)) or _only_names_sources(text):
+    if not any(map(str.isalnum, text)):
         return False
     if text.endswith((":", "\uff1a")):
         return _says_a_number(text) and is_checkworthy(text)
     if _QUESTION.search(text) or _QUOTED_QUESTION.match(text):
         return _is_statement_with_question_mark(text)
     return not only_addresses_reader(text)
-
-
-def _only_names_sources(text: str) -> bool:
-    """Return whether a line is an entry of a list of sources: a file or an address."""
-    words = text.split()
-    sources = list(map(_SOURCE.fullmatch, words))
-    return any(sources) and all(
-        source or _BESIDE_SOURCE.fullmatch(word)
-        for source, word in zip(sources, words, strict=True)
-    )
 
 
 def is_statement_as_heading(text: str) -> bool:

@@ -144,8 +144,7 @@ def read_input(
     `ConversationalRetrievalChain`, `RetrievalQAWithSourcesChain`, the combine-documents chains,
     `create_agent` and LCEL sequences, and anything with one of these shapes:
 
-    - a mapping, dataclass or pydantic object; the first key present is used (two keys with
-      different documents are an error): the answer under
+    - a mapping, dataclass or pydantic object; the first key present is used: the answer under
       `answer`, `result`, `output`, `output_text`, `response` or `generation` (without messages also
       `final_answer`, `reply`, `completion`, `text`, `content` or `summary`), the documents under
       `documents`, `context`, `source_documents` or `input_documents`, else a list of `Document`
@@ -212,7 +211,7 @@ class InputReader:
     given: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the input that the caller gave by name; they win."""
     partial: bool = False
-    """Whether other documents may come later or from elsewhere, so that what is here may differ."""
+    """Whether an input may lack documents that come later, or from elsewhere."""
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -328,18 +327,10 @@ class InputReader:
         keys = _keys_of(parts)
         if self.documents_key is not None:
             return _documents(parts.get(self.documents_key), keys)
-        lists: dict[Any, Any] = {}
-        for key in _DOCUMENT_KEYS:
-            try:
-                found = _documents(parts.get(key), keys)
-            except InputFormatError:
-                if lists:  # then this key may hold anything
-                    continue
-                raise
-            first = next(iter(lists.values()), None)
-            if found and (first is None or not (self.partial or _same_texts(first, found))):
-                lists[key] = found
-        lists = lists or {key: parts[key] for key in parts if _holds_documents(parts[key])}
+        named = (_documents(parts.get(key), keys) for key in _DOCUMENT_KEYS)
+        if found := next(filter(None, named), None):
+            return found
+        lists = {key: parts[key] for key in parts if _holds_documents(parts[key])}
         if len(lists) > 1:
             several = " and ".join(repr(str(key)[:_LONGEST_KEY]) for key in lists)
             msg = f"there are documents under {several}: name one of them with documents_key="
@@ -600,14 +591,6 @@ def _document(item: object, keys: tuple[str, ...]) -> Document:
         msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
-
-
-def _same_texts(one: Sequence[Document], other: Sequence[Document]) -> bool:
-    """Tell whether two keys hold the same texts, or one holds those of the other as one text."""
-    texts, others = ({d.page_content.strip() for d in each} for each in (one, other))
-    pairs = ((texts, others), (others, texts))
-    joined = (len(a) == 1 and all(each in text for text in a for each in b) for a, b in pairs)
-    return texts == others or any(joined)
 
 
 def as_document(item: object) -> Document | None:

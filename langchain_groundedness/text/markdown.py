@@ -168,8 +168,8 @@ _PIPE = re.compile(r"(?<!\\)\|")
 
 
 def is_table_row(text: str) -> bool:
-    """Return whether a text is a table row, by its pipes."""
-    return len(table_cells(text)) > 1
+    """Return whether a text is a table row that begins with a pipe; in prose, one means "or"."""
+    return text.lstrip().startswith("|") and len(table_cells(text)) > 1
 
 
 def table_cells(row: str) -> list[str]:

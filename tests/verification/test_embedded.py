@@ -190,6 +190,15 @@ def test_the_correction_is_about_the_subject_of_the_claim(
         assert (verdict.verdict, verdict.correction) == ("contradicted", correction)
 
 
+@pytest.mark.parametrize(
+    "answer", ["Yes, it does not.", "Yes, it doesn't.", "Yes, they can.", "No, it does."]
+)
+def test_yes_and_no_that_are_taken_back_are_not_supported(answer: str) -> None:
+    question = "Does the warranty cover water damage?"
+    for document in ("The warranty covers water damage.", "It does not cover water damage."):
+        assert check(answer, document, question=question).verdict != "supported"
+
+
 def test_a_table_row_is_no_correction() -> None:
     table = "| Name | Role |\n|---|---|\n| Ann | CTO |\n| Bob | Developer |"
     verdict = check("Ann is a developer.", table)

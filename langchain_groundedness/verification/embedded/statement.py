@@ -25,11 +25,11 @@ _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yeah|(?P<no>no|nope))\b(?:\s*[,.;:!-]+\s*|\s*$)", re.IGNORECASE
 )
 _REPEATED = re.compile(
-    rf"\W*(?:i|you|he|she|it|we|they|this|that|there) (?:{'|'.join(AUXILIARIES)})"
-    r"(?:n?['\u2019]t| not)?\W*",
+    rf"\W*(?:i|you|he|she|it|we|they|this|that|there) (?P<verb>{'|'.join(AUXILIARIES)})"
+    r"(?P<denied>n?['\u2019]t| not)?\W*",
     re.IGNORECASE,
 )
-"""What may follow a bare yes or no: "it does", "they can't"."""
+"""What may follow yes or no: "it does", "they can't"."""
 
 
 _THING = (
@@ -84,9 +84,8 @@ def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
     own_start = 0
     denies = False
     bare = _YES_OR_NO.match(text)
-    rest = text[bare.end() :].strip() if bare else text
-    if bare and question and (not rest or _REPEATED.fullmatch(rest)):
-        text, denies = question, bool(bare.group("no"))
+    if bare and question and _says_no_more(text[bare.end() :], bare, question):
+        text, denies = question, bool(bare["no"])
     else:
         if bare:
             text = " " * bare.end() + text[bare.end() :]
@@ -102,6 +101,16 @@ def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
         tuple(quantities),
         denies,
     )
+
+
+def _says_no_more(rest: str, bare: re.Match[str], question: str) -> bool:
+    """Return whether only the verb of the question follows yes or no, and agrees with it."""
+    repeated = _REPEATED.fullmatch(rest.strip())
+    if repeated is None:
+        return not rest.strip()
+    verbs = {question[word.start : word.end].casefold() for word in find_words(question)}
+    agrees = bool(repeated["denied"]) == bool(bare["no"])
+    return agrees and repeated["verb"].casefold() in verbs
 
 
 def is_short_answer(claim: str) -> bool:
