@@ -336,7 +336,7 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
     that the p-value is never 0 (Phipson and Smyth 2010). `sign_p_value` is that of the two-sided
     exact sign test (Conover 1999, section 3.4), without unchanged rows. The interval is that of
     `estimate_mean`, but without Wilson's, which is for shares; if all differences are equal, it is
-    that difference alone. With the runs exchanged, it is the same with the opposite sign.
+    that difference alone. Without groups, exchanging the runs only turns its signs.
 
     Args:
         before: Scores of the first run by the id of the row; `None` for a row without one.
