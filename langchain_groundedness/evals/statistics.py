@@ -186,7 +186,7 @@ def slice_changes(run: EvaluationRun, key: str, column: str) -> tuple[Slice, ...
     return _slices(run, key, column, 10, None, estimate_change)
 
 
-def _slices(  # noqa: PLR0913, PLR0917
+def _slices(  # noqa: PLR0913, PLR0917  (the options of `slice_scores`, and how it estimates)
     rows: EvaluationRun | Iterable[EvaluatedRow],
     key: str,
     column: str,
@@ -623,19 +623,14 @@ def estimate_change(
     found = _Grouped.of(differences, groups)
     if found is None:
         return None
-    return _estimate(found, confidence, "bca", resamples, seed, is_change=True)
+    change = found._replace(is_binary=False, is_mirrored=True)
+    return _estimate(change, confidence, "bca", resamples, seed)
 
 
-def _estimate(  # noqa: PLR0913
-    found: "_Grouped",
-    confidence: float,
-    method: Method,
-    resamples: int,
-    seed: int,
-    *,
-    is_change: bool = False,
+def _estimate(
+    found: "_Grouped", confidence: float, method: Method, resamples: int, seed: int
 ) -> Estimate:
-    low, high = _mean_interval(found, confidence, method, resamples, seed, is_change=is_change)
+    low, high = _mean_interval(found, confidence, method, resamples, seed)
     return Estimate(
         n=int(found.counts.sum()),
         groups=len(found.sums),
@@ -652,6 +647,8 @@ class _Grouped(NamedTuple):
     sums: Floats
     counts: Floats
     is_binary: bool
+    is_mirrored: bool = False
+    """Whether each draw is taken from both ends, so that exchanged signs have the same draws."""
 
     @classmethod
     def of(cls, values: Sequence[float], groups: Sequence[str] | None) -> "_Grouped | None":
@@ -678,14 +675,8 @@ class _Grouped(NamedTuple):
         return float(math.fsum(self.sums) / self.counts.sum())
 
 
-def _mean_interval(  # noqa: PLR0913
-    found: _Grouped,
-    confidence: float,
-    method: Method,
-    resamples: int,
-    seed: int,
-    *,
-    is_change: bool,
+def _mean_interval(
+    found: _Grouped, confidence: float, method: Method, resamples: int, seed: int
 ) -> tuple[float | None, float | None]:
     number, mean = len(found.sums), found.mean
     if number == 1:
@@ -700,14 +691,14 @@ def _mean_interval(  # noqa: PLR0913
     else:
         random = np.random.default_rng(seed)
         places = (random.integers(number, size=size) for size in _batches(resamples, number))
-        if is_change:  # of a change with the opposite sign, these are the same draws
+        if found.is_mirrored:  # of a change with the opposite sign, these are the same draws
             places = (each for draw in places for each in (draw, number - 1 - draw))
         drawn = np.concatenate(
             [found.sums[each].sum(axis=1) / found.counts[each].sum(axis=1) for each in places]
         )
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
-    if found.is_binary and not is_change:
+    if found.is_binary:
         least, most = wilson(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)

@@ -294,16 +294,21 @@ def _decisive_first(units: list[int], evidence: ClaimEvidence) -> list[int]:
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     units = _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
     cited = evidence.cite(_decisive_first(units, evidence))
-    is_sentence = not (all(map(evidence.sources.is_heading, units)) or is_table_row(cited[0].quote))
+    only_headings = all(map(evidence.sources.is_heading, units))
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
         explanation="A passage about the same thing says otherwise.",
         citations=cited,
-        correction=cited[0].quote if is_sentence else None,
+        correction=None if only_headings else _sentence(cited[0]),
         verifier=VERIFIER,
     )
+
+
+def _sentence(citation: Citation) -> str | None:
+    """Return a quote that can stand in for a sentence; a table row cannot."""
+    return None if is_table_row(citation.quote) else citation.quote
 
 
 def _judge_denial(
@@ -335,7 +340,7 @@ def _judge_denial(
         support_probability=1 - probability,
         explanation="The documents affirm what the question asks.",
         citations=cited,
-        correction=cited[0].quote,
+        correction=_sentence(cited[0]),
         verifier=VERIFIER,
     )
 
