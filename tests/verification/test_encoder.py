@@ -102,6 +102,23 @@ def test_scores_are_those_of_the_network_before_rounding_on_any_processor() -> N
     assert encoder().logits(pairs) == pytest.approx(np.array(unrounded), abs=0.5)
 
 
+@pytest.mark.parametrize("flags", ["", "flags\t\t: fpu sse4_2 avx2", "unreadable"])
+def test_scores_are_the_same_where_exact_sums_are_not_known_to_be_fast(
+    flags: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_text = Path.read_text
+
+    def read(path: Path, *args: Any, **options: Any) -> str:
+        if path != Path("/proc/cpuinfo"):
+            return read_text(path, *args, **options)
+        if flags == "unreadable":
+            raise PermissionError
+        return flags
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert probabilities(load_encoder(MODEL, 1).logits(PAIRS)) == pytest.approx(alone(), abs=1e-3)
+
+
 @settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(st.lists(st.integers(0, len(PAIRS) - 1), min_size=1, max_size=10))
 def test_a_score_depends_neither_on_company_nor_on_order_nor_on_padding(places: list[int]) -> None:
