@@ -64,7 +64,15 @@ from langchain_groundedness.verification.scoring import (
     trust_score,
 )
 
-__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
+__all__ = [
+    "NO_DOCUMENTS",
+    "Check",
+    "CheckState",
+    "replies_of",
+    "sentences_of",
+    "unchecked_result",
+    "whole_answer",
+]
 
 _EDITS = frozenset({"correct", "strip"})
 
@@ -626,8 +634,34 @@ def _cause(error: Exception) -> str:
 
 def sentences_of(answer: str) -> list[Claim]:
     """Return the sentences to list as unchecked when extraction failed."""
-    whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
-    return SentenceClaimExtractor().invoke(answer) or [whole]
+    return SentenceClaimExtractor().invoke(answer) or whole_answer(answer)
+
+
+def whole_answer(answer: str) -> list[Claim]:
+    """Return an answer as a single claim, or none if it is blank."""
+    text = answer.strip()
+    return [Claim(id="c1", text=text, start=0, end=len(answer))] if text else []
+
+
+def unchecked_result(
+    source: CheckInput, reason: str, policy: DecisionPolicy, claims: Sequence[Claim]
+) -> GroundednessResult:
+    """Return the result of an answer whose check did not take place."""
+    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
+    given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
+    return GroundednessResult(
+        question=source.question,
+        answer=source.answer,
+        original_answer=source.answer,
+        documents=source.documents,
+        evidence_source=source.evidence_source if source.documents else None,
+        claims=verdicts,
+        trust_score=None,
+        verdict="unchecked",
+        is_trusted=False,
+        decision=policy.judge(given),
+        **source.labels,
+    )
 
 
 _Reply = TypeVar("_Reply")
