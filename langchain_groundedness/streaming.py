@@ -238,7 +238,7 @@ class _Guarded:
         self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
     ) -> None:
         self.config, self._counter = counted(config)
-        self.live = guard.checker.live(removes=guard.rules.removes, **given)
+        self.live = guard.checker.live(removes=guard.on_unchecked == "hold_back", **given)
         self._rules = guard.rules
         self._immediate = guard.release == "immediate"
         self.release = Release(self.live, self._rules, immediate=self._immediate)

@@ -146,15 +146,11 @@ def with_text(message: MessageT, text: str) -> MessageT:
     return message.model_copy(update=update)
 
 
-def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Remove our annotations, for a model to read.
+def without_annotations(message: AnyMessage) -> AnyMessage:
+    """Remove our annotations from a message, for a model to read.
 
     Not every provider accepts annotations that it did not make.
     """
-    return list(map(_without_annotations, messages))
-
-
-def _without_annotations(message: AnyMessage) -> AnyMessage:
     if isinstance(message.content, str) or not any(map(_has_ours, message.content)):
         return message
     blocks: list[Any] = [_bare(block) for block in message.content]
