@@ -14,7 +14,7 @@ from langchain_groundedness._runtime.streams import Closing, StreamingTransform
 from langchain_groundedness.audit import AuditLog, Review
 from langchain_groundedness.llm.usage import counted
 from langchain_groundedness.pipeline.events import EventStream
-from langchain_groundedness.pipeline.recording import Recorder, unaudited
+from langchain_groundedness.pipeline.recording import Recorder, log_for, unaudited
 from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness.pipeline.runs import arun_live, run_live
 from langchain_groundedness.runnable import CheckerOptions, GroundednessRunnable, checker_from
@@ -160,8 +160,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
 
     @property
     def _recorder(self) -> Recorder:
-        own = self.audit_log
-        return Recorder(self.checker.audit_log if own is None else own, "guard", self.checker)
+        return Recorder(log_for(self.checker, self.audit_log), "guard", self.checker)
 
     def _run(self, value: Any, run_manager: Any, config: RunnableConfig, **given: Any) -> str:
         pending = self._recorder.begin(run_manager, config)
@@ -239,7 +238,7 @@ class _Guarded:
         self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
     ) -> None:
         self.config, self._counter = counted(config)
-        self.live = guard.checker.live(removes=guard.rules.removes, **given)
+        self.live = guard.checker.live(removes=guard.on_unchecked == "hold_back", **given)
         self._rules = guard.rules
         self._immediate = guard.release == "immediate"
         self.release = Release(self.live, self._rules, immediate=self._immediate)

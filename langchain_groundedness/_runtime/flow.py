@@ -24,7 +24,6 @@ __all__ = [
     "adrive",
     "drive",
     "reraise_interrupts",
-    "without_token_stream",
 ]
 
 ResultT = TypeVar("ResultT")
@@ -97,11 +96,6 @@ def _resume(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall |
         return flow.send(reply) if error is None else flow.throw(error)
     except StopIteration as end:
         return _End(end.value)
-
-
-def without_token_stream(config: RunnableConfig) -> RunnableConfig:
-    """Tag a config so that its model calls stay out of users' token streams."""
-    return {**config, "tags": list(dict.fromkeys([*(config.get("tags") or []), "nostream"]))}
 
 
 _Output = TypeVar("_Output")
@@ -198,4 +192,5 @@ class FlowRunnable(RunnableSerializable[InputT, ResultT], ABC):
         return await self._acall_with_config(cast("Any", run), input, config, **kwargs)
 
     def _calling(self, config: RunnableConfig) -> RunnableConfig:
-        return without_token_stream(config) if self._is_quiet else config
+        tags = dict.fromkeys((*(config.get("tags") or ()), "nostream"))
+        return {**config, "tags": list(tags)} if self._is_quiet else config

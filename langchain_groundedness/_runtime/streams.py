@@ -27,7 +27,7 @@ class Closing(contextlib.aclosing["_OwnedStream"]):
 
 
 class _OwnedStream(AsyncIterator[Any]):
-    """A stream that its owner closes, and not the event loop.
+    """A stream that its owner closes, and not the event loop; it then has no more items.
 
     At its end the loop closes all async generators at once, and reports those that another one is
     closing.
@@ -38,12 +38,15 @@ class _OwnedStream(AsyncIterator[Any]):
         self._begun = False
 
     @override
-    def __anext__(self) -> Awaitable[Any]:
-        return self._begin(self._stream.__anext__)
+    async def __anext__(self) -> Any:
+        if self._stream is None:
+            raise StopAsyncIteration
+        return await self._begin(self._stream.__anext__)
 
     async def aclose(self) -> None:
-        if hasattr(self._stream, "aclose") and not getattr(self._stream, "ag_running", False):
-            await self._begin(self._stream.aclose)
+        stream, self._stream = self._stream, None
+        if hasattr(stream, "aclose") and not getattr(stream, "ag_running", False):
+            await self._begin(stream.aclose)
 
     def _begin(self, method: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         if self._begun:
@@ -157,13 +160,13 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
             As `transform`.
         """
         await wait_for_admission()
-        source = _AsyncInput(input)
+        source = _OwnedStream(input)
 
         async def run_and_stop(*given: Any, **kwargs: Any) -> AsyncIterator[ChunkT]:
             async with Closing(self._astream(*given, **kwargs)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-            await source.stop()
+            await source.aclose()
 
         def begin(given: Any, run_manager: Any, config: Any, **kwargs: Any) -> _OwnedStream:
             return _OwnedStream(run_and_stop(given, run_manager, config, **kwargs))
@@ -174,7 +177,7 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
                 async for chunk in hidden:
                     yield chunk
         finally:
-            await source.stop()
+            await source.aclose()
 
 
 class _Input(Iterator[Any]):
@@ -192,21 +195,3 @@ class _Input(Iterator[Any]):
         close = getattr(pieces, "close", None)
         if callable(close):
             close()
-
-
-class _AsyncInput(AsyncIterator[Any]):
-    """An async iterator that can be stopped from outside while no item is awaited."""
-
-    def __init__(self, pieces: AsyncIterator[Any]) -> None:
-        self._pieces: _OwnedStream | None = _OwnedStream(pieces)
-
-    @override
-    async def __anext__(self) -> Any:
-        if self._pieces is None:
-            raise StopAsyncIteration
-        return await anext(self._pieces)
-
-    async def stop(self) -> None:
-        pieces, self._pieces = self._pieces, None
-        if pieces is not None:
-            await pieces.aclose()

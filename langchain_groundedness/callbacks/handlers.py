@@ -48,7 +48,6 @@ from langchain_groundedness.callbacks.run_tracker import (
 )
 from langchain_groundedness.claims.statements import StatementReader
 from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.exceptions import (
     AuditError,
     ConfigurationError,
@@ -56,11 +55,11 @@ from langchain_groundedness.exceptions import (
     describe_error,
 )
 from langchain_groundedness.inputs.formats import CheckInput, InputReader
-from langchain_groundedness.pipeline.check import sentences_of
+from langchain_groundedness.pipeline.check import sentences_of, unchecked_result
 from langchain_groundedness.pipeline.recording import (
     PendingRecord,
     Recorder,
-    log_of,
+    log_for,
     suggested,
     unaudited,
 )
@@ -71,7 +70,7 @@ from langchain_groundedness.runnable import (
     show_checker_options,
 )
 from langchain_groundedness.text.sentences import is_loaded, load
-from langchain_groundedness.types import ClaimVerdict, GroundednessResult, GroundednessResultChunk
+from langchain_groundedness.types import GroundednessResult, GroundednessResultChunk
 
 __all__ = [
     "AsyncGroundednessCallbackHandler",
@@ -149,9 +148,6 @@ class Handler:
                 kind = type(listener).__name__
                 msg = f"{name} must be a function or coroutine function, got {kind}"
                 raise ConfigurationError(msg)
-        if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
-            raise ConfigurationError(msg)
         checker = checker_from(checker, options, type(self).__name__, Handler.__init__)
         self._options: dict[str, Any] = {
             "checker": checker,
@@ -161,8 +157,7 @@ class Handler:
             **listeners,
             **limits,
         }
-        log = log_of(checker) if audit_log is None else audit_log
-        self._recorder = Recorder(log, "handler", checker)
+        self._recorder = Recorder(log_for(checker, audit_log), "handler", checker)
         checker = unaudited(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._policy = ours.policy if ours else DecisionPolicy()
@@ -336,7 +331,10 @@ class Handler:
 
     def _unchecked(self, check: "_RunCheck", reason: str) -> GroundednessResult:
         logger.warning("run %s is unchecked: %s", check.root.run_id, reason)
-        return without_check(check.source, reason, self._policy)
+        source = check.source
+        result = unchecked_result(source, reason, self._policy, sentences_of(source.answer))
+        count(result)
+        return result
 
     def _input_of(self, check: "_RunCheck") -> CheckInput:
         ended = check.ended
@@ -454,28 +452,6 @@ class _RunCheck:
             details = (len(reasons), len(result.claims), self.root.run_id, found)
             logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
         return result
-
-
-def without_check(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Return the result for an answer that was not checked."""
-    claims = sentences_of(source.answer) if source.answer.strip() else []
-    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
-    given = DecisionContext.after_failure(reason, verdicts, source.answer, **source.labels)
-    result = GroundednessResult(
-        question=source.question,
-        answer=source.answer,
-        original_answer=source.answer,
-        documents=source.documents,
-        evidence_source=source.evidence_source if source.documents else None,
-        claims=verdicts,
-        trust_score=None,
-        verdict="unchecked",
-        is_trusted=False,
-        decision=policy.judge(given),
-        **source.labels,
-    )
-    count(result)
-    return result
 
 
 class _WorkQueue:

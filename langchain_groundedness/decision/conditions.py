@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.display.counts import count_of
-from langchain_groundedness.types import AnswerVerdict, Claim, ClaimVerdict
+from langchain_groundedness.types import AnswerVerdict, ClaimVerdict
 from langchain_groundedness.verification.scoring import answer_verdict
 
 __all__ = [
@@ -135,20 +135,6 @@ class DecisionContext:
     """Whether all claims and their verdicts are known."""
     labelled: bool = True
     """Whether labels of the question that are unknown now stay unknown."""
-
-    @classmethod
-    def after_failure(
-        cls, reason: str, verdicts: Sequence[ClaimVerdict], answer: str, **question: Any
-    ) -> "DecisionContext":
-        """Describe an answer whose check did not take place."""
-        unread = ClaimVerdict.unchecked(Claim(id="c1", text=answer), reason)
-        return cls(
-            verdicts=verdicts or (unread,),
-            answer=answer,
-            trust_score=None,
-            failure=reason,
-            **question,
-        )
 
     def rising(self, *, so: bool) -> Holds:
         """Judge a condition that stays true once true, such as that a claim is contradicted."""

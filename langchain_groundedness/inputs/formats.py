@@ -36,11 +36,14 @@ __all__ = [
     "GroundednessInput",
     "InputReader",
     "as_document",
+    "as_mapping",
     "flat",
     "generated",
     "is_question",
+    "leaves_of",
     "no_documents",
     "read_input",
+    "shown_leaf",
     "tool_documents",
     "turns_of",
     "within_budget",
@@ -296,7 +299,7 @@ class InputReader:
             return CheckInput(answer=_answer_text(value, ()))
         if _is_conversation(value):
             value = {"messages": value}
-        parts = _as_mapping(value)
+        parts = as_mapping(value)
         if parts is None:
             msg = f"cannot read an answer from a value of type {_type(value)}. {_ADVICE}"
             raise InputFormatError(msg)
@@ -354,7 +357,7 @@ class InputReader:
             # Its tool message repeats the answer, which must not be evidence for itself.
             own = final.name if isinstance(final, ToolMessage) else None
             others = [m for m in messages if m is not final and (own is None or m.name != own)]
-            named = (_as_mapping(structured) or {}).get(self.answer_key)
+            named = (as_mapping(structured) or {}).get(self.answer_key)
             return _answer_text(structured if named is None else named, keys), others
         if isinstance(final, AIMessage) and not final.tool_calls:
             return str(final.text), messages
@@ -437,7 +440,7 @@ def _missing(keys: tuple[str, ...], **named: str) -> InputFormatError:
 
 def _unwrapped(parts: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return the state inside a typed LangGraph output, or the mapping unchanged."""
-    inner = _as_mapping(parts.get("value")) if set(parts) == {"value", "interrupts"} else None
+    inner = as_mapping(parts.get("value")) if set(parts) == {"value", "interrupts"} else None
     return parts if inner is None else {**inner, "__interrupt__": parts["interrupts"]}
 
 
@@ -464,27 +467,35 @@ def _answer_text(value: object, keys: tuple[str, ...]) -> str:
         return str(value.text)
     if isinstance(value, list) and any(isinstance(b, dict) and "type" in b for b in value):
         return str(AIMessage(content=value).text)
-    parts = _as_mapping(value)
+    parts = as_mapping(value)
     if parts is not None and (key := _first_with_value(_ANSWER_KEYS, parts.get)) is not None:
         return _answer_text(parts[key], keys)
     if parts is None and not isinstance(value, list | tuple | bool | int | float):
         msg = f"the answer is of type {_type(value)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
-    return "\n".join(_lines(value, ""))
+    return "\n".join(prefix + shown_leaf(leaf) for _, prefix, leaf in leaves_of(value))
 
 
-def _lines(value: object, label: str) -> Iterator[str]:
-    parts = _as_mapping(value)
+def leaves_of(
+    value: object, path: tuple[Any, ...] = (), label: str = ""
+) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
+    """Yield the values in a structure with their paths, and what stands before each in its line."""
+    parts = as_mapping(value)
     if parts is not None:
         for key, inner in parts.items():
-            yield from _lines(inner, f"{label} {str(key).replace('_', ' ')}".strip())
+            named = f"{label} {str(key).replace('_', ' ')}".strip()
+            yield from leaves_of(inner, (*path, key), named)
     elif isinstance(value, list | tuple | set | frozenset):
-        for inner in value:
-            yield from _lines(inner, label)
+        for place, inner in enumerate(value):
+            yield from leaves_of(inner, (*path, place), label)
     elif value is not None:
-        shown = value.value if isinstance(value, Enum) else value
-        text = str(shown).lower() if isinstance(shown, bool) else str(shown)
-        yield f"{label}: {text}" if label else text
+        yield path, f"{label}: " if label else "", value
+
+
+def shown_leaf(leaf: object) -> str:
+    """Return a single value as text."""
+    shown = leaf.value if isinstance(leaf, Enum) else leaf
+    return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
 def _is_conversation(value: object) -> bool:
@@ -632,7 +643,8 @@ def _search_hit(item: Mapping[Any, Any]) -> Document | None:
     )
 
 
-def _as_mapping(value: object) -> Mapping[Any, Any] | None:
+def as_mapping(value: object) -> Mapping[Any, Any] | None:
+    """Return the fields of a mapping, a pydantic object or a dataclass."""
     if isinstance(value, BaseMessage | Document):
         return None
     if isinstance(value, Mapping):

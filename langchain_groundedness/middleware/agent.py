@@ -331,7 +331,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
 
     def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], GuardedCall | None]:
         seen = with_held_answers({**request.state, "messages": request.messages})["messages"]
-        request = request.override(messages=without_annotations(seen))
+        request = request.override(messages=list(map(without_annotations, seen)))
         if not self._live:
             return request, None
         structured = request.response_format is not None

@@ -67,6 +67,7 @@ from langchain_groundedness.middleware.review_decisions import (
 )
 from langchain_groundedness.middleware.state import (
     EVIDENCE_KEY,
+    KEPT,
     STATE_KEY,
     Outcome,
     Turn,
@@ -77,16 +78,15 @@ from langchain_groundedness.middleware.state import (
     read_result,
     read_turn,
     record_of,
-    result_record,
     state_record,
     state_value,
     turn_record,
-    unchecked_result,
 )
+from langchain_groundedness.pipeline.check import unchecked_result, whole_answer
 from langchain_groundedness.pipeline.recording import (
     PendingRecord,
     Recorder,
-    log_of,
+    log_for,
     suggested,
     thread_of,
     unaudited,
@@ -413,10 +413,7 @@ class AnswerCheck:
         if extractor is not None and not callable(extractor):
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
-        if audit_log is not None and not isinstance(audit_log, AuditLog):
-            msg = f"audit_log must be an AuditLog, got {type(audit_log).__name__}"
-            raise ConfigurationError(msg)
-        log = log_of(checker) if audit_log is None else audit_log
+        log = log_for(checker, audit_log)
         checker = unaudited(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._actions = Actions(
@@ -549,7 +546,7 @@ class AnswerCheck:
 
     def _not_judged(self, turn: Turn, reason: str) -> Answer:
         source = CheckInput(answer="")
-        return Answer(turn, source, unchecked_result(source, reason, self._policy), judged=False)
+        return Answer(turn, source, self._unchecked(source, reason), judged=False)
 
     def _source(self, state: Any) -> CheckInput:
         stated = {name: state_value(state, name) for name in LABELS}
@@ -601,8 +598,11 @@ class AnswerCheck:
 
     def _failed(self, source: CheckInput, what: str, error: Exception) -> GroundednessResult:
         _warn(what, error)
-        reason = f"{what} failed ({describe_error(error)})"
-        return unchecked_result(source, reason, self._policy)
+        return self._unchecked(source, f"{what} failed ({describe_error(error)})")
+
+    def _unchecked(self, source: CheckInput, reason: str) -> GroundednessResult:
+        bare = CheckInput(answer=source.answer, **source.labels)
+        return unchecked_result(bare, reason, self._policy, whole_answer(source.answer))
 
     def _action_on_response(self, state: Any, response: ModelResponse[Any], answer: Answer) -> _Act:
         """Act on a result in the model's response; a retry or a review waits for the end."""
@@ -673,7 +673,7 @@ class AnswerCheck:
     def _with_verdicts(self, update: dict[str, Any], checked: GroundednessResult) -> dict[str, Any]:
         """Keep the verdicts on the text that a reviewer has written."""
         result = self._actions.judged(checked, ())
-        return {**update, STATE_KEY: {**update[STATE_KEY], **result_record(result)}}
+        return {**update, STATE_KEY: {**update[STATE_KEY], **plain_result(result, KEPT)}}
 
 
 def _as_it_is(result: GroundednessResult, _: Any) -> GroundednessResult:

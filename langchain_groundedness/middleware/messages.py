@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import is_dataclass, replace
-from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.messages import (
@@ -26,6 +25,7 @@ from langchain_core.messages.content import NonStandardAnnotation
 from pydantic import BaseModel, RootModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from langchain_groundedness.inputs.formats import as_mapping, leaves_of, shown_leaf
 from langchain_groundedness.middleware.state import plain
 from langchain_groundedness.types import Citation, ClaimVerdict, Edit, GroundednessResult
 
@@ -146,15 +146,11 @@ def with_text(message: MessageT, text: str) -> MessageT:
     return message.model_copy(update=update)
 
 
-def without_annotations(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Remove our annotations, for a model to read.
+def without_annotations(message: AnyMessage) -> AnyMessage:
+    """Remove our annotations from a message, for a model to read.
 
     Not every provider accepts annotations that it did not make.
     """
-    return list(map(_without_annotations, messages))
-
-
-def _without_annotations(message: AnyMessage) -> AnyMessage:
     if isinstance(message.content, str) or not any(map(_has_ours, message.content)):
         return message
     blocks: list[Any] = [_bare(block) for block in message.content]
@@ -294,7 +290,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
 
 def in_paragraphs(value: Any, text: str) -> str:
     """Separate the values of a structured answer, so that no two read as one sentence."""
-    parts = [prefix + _shown(leaf) for _, prefix, leaf in _walk(value, (), "")]
+    parts = [prefix + shown_leaf(leaf) for _, prefix, leaf in leaves_of(value)]
     return "\n\n".join(parts) if "\n".join(parts) == text else text
 
 
@@ -334,7 +330,7 @@ def _data_of(value: Any) -> Any:
     """Return plain data from which the type of a value makes it again, with its excluded fields."""
     if isinstance(value, RootModel):
         return _data_of(value.root)
-    if (parts := _parts(value)) is not None:
+    if (parts := as_mapping(value)) is not None:
         return {key: _data_of(inner) for key, inner in parts.items()}
     if isinstance(value, list | tuple):
         return [_data_of(inner) for inner in value]
@@ -345,7 +341,7 @@ def _data_of(value: Any) -> Any:
 
 def _leaves(value: Any, text: str) -> list[_Leaf]:
     """Find the values in the text; none if they do not match it."""
-    walked = [(path, prefix, _shown(leaf)) for path, prefix, leaf in _walk(value, (), "")]
+    walked = [(path, prefix, shown_leaf(leaf)) for path, prefix, leaf in leaves_of(value)]
     for between in ("\n\n", "\n"):
         if between.join(prefix + shown for _, prefix, shown in walked) != text:
             continue
@@ -358,37 +354,9 @@ def _leaves(value: Any, text: str) -> list[_Leaf]:
     return [_Leaf(path, 0, text) for path, leaf in values_of(value) if leaf == text][:1]
 
 
-def _walk(
-    value: Any, path: tuple[Any, ...], label: str
-) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
-    """Yield the values with their paths, and what stands before each of them in its line."""
-    parts = _parts(value)
-    if parts is not None:
-        for key, inner in parts.items():
-            yield from _walk(inner, (*path, key), f"{label} {str(key).replace('_', ' ')}".strip())
-    elif isinstance(value, list | tuple):
-        for place, inner in enumerate(value):
-            yield from _walk(inner, (*path, place), label)
-    elif value is not None:
-        yield path, f"{label}: " if label else "", value
-
-
 def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
     """Give the values of a structured answer with their places."""
-    return [(path, leaf) for path, _, leaf in _walk(value, (), "")]
-
-
-def _shown(leaf: Any) -> str:
-    shown = leaf.value if isinstance(leaf, Enum) else leaf
-    return str(shown).lower() if isinstance(shown, bool) else str(shown)
-
-
-def _parts(value: Any) -> Mapping[Any, Any] | None:
-    if isinstance(value, Mapping):
-        return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
-    return dict(value) if isinstance(value, BaseModel) else None
+    return [(path, leaf) for path, _, leaf in leaves_of(value)]
 
 
 def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
@@ -398,10 +366,10 @@ def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:
     below: dict[Any, dict[tuple[Any, ...], Any]] = {}
     for path, new in changes.items():
         below.setdefault(path[0], {})[path[1:]] = new
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         items = [_rebuilt(v, below[n]) if n in below else v for n, v in enumerate(value)]
         return type(value)(items)
-    parts = _parts(value) or {}
+    parts = as_mapping(value) or {}
     fields = {key: _rebuilt(parts[key], inner) for key, inner in below.items()}
     if isinstance(value, BaseModel):
         return type(value).model_validate({**dict(value), **fields}, by_alias=True, by_name=True)

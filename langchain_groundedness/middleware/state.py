@@ -12,8 +12,6 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langchain_groundedness.decision import DecisionPolicy
-from langchain_groundedness.decision.conditions import DecisionContext
 from langchain_groundedness.inputs.formats import (
     EARLIER_CHARACTERS,
     LABELS,
@@ -25,10 +23,11 @@ from langchain_groundedness.inputs.formats import (
     turns_of,
     within_budget,
 )
-from langchain_groundedness.types import Claim, ClaimVerdict, GroundednessResult
+from langchain_groundedness.types import GroundednessResult
 
 __all__ = [
     "EVIDENCE_KEY",
+    "KEPT",
     "STATE_KEY",
     "Outcome",
     "Turn",
@@ -41,11 +40,9 @@ __all__ = [
     "read_result",
     "read_turn",
     "record_of",
-    "result_record",
     "state_record",
     "state_value",
     "turn_record",
-    "unchecked_result",
 ]
 
 STATE_KEY = "groundedness"
@@ -153,16 +150,17 @@ Outcome: TypeAlias = Literal[
 ]
 """The action taken on an answer; `waiting` until it is taken."""
 
-_KEPT = (
+KEPT = (
     *("verdict", "trust_score", "is_trusted", "decision", "final", "claims", "edits", "usage"),
     "evidence_source",
     *LABELS,
 )
+"""Fields of a result that are kept in the state."""
 
 
 def state_record(result: GroundednessResult, turn: Turn, outcome: Outcome) -> dict[str, Any]:
     """Convert a result to the plain data kept in the state."""
-    return {**turn_record(turn, outcome), **result_record(result)}
+    return {**turn_record(turn, outcome), **plain_result(result, KEPT)}
 
 
 def turn_record(turn: Turn, outcome: Outcome) -> dict[str, Any]:
@@ -177,42 +175,17 @@ def turn_record(turn: Turn, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def result_record(result: GroundednessResult) -> dict[str, Any]:
-    """Convert the part of a result that is kept in the state to plain data."""
-    data: dict[str, Any] = plain({name: getattr(result, name) for name in _KEPT})
-    return data
-
-
-def plain_result(result: GroundednessResult) -> dict[str, Any]:
+def plain_result(
+    result: GroundednessResult, fields: Iterable[str] = GroundednessResult.model_fields
+) -> dict[str, Any]:
     """Convert a result to plain data, without the documents."""
-    fields = set(GroundednessResult.model_fields) - {"documents"}
-    data: dict[str, Any] = plain({name: getattr(result, name) for name in fields})
+    data: dict[str, Any] = plain({n: getattr(result, n) for n in fields if n != "documents"})
     return data
 
 
 def read_result(data: Mapping[str, Any], source: CheckInput) -> GroundednessResult:
     """Read a result back."""
     return GroundednessResult.model_validate({**data, "documents": source.documents})
-
-
-def unchecked_result(source: CheckInput, reason: str, policy: DecisionPolicy) -> GroundednessResult:
-    """Make the result of an answer that could not be checked."""
-    answer = source.answer
-    whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
-    verdicts = (ClaimVerdict.unchecked(whole, reason),) if whole.text else ()
-    given = DecisionContext.after_failure(reason, verdicts, answer, **source.labels)
-    return GroundednessResult(
-        question=None,
-        answer=answer,
-        original_answer=answer,
-        documents=(),
-        claims=verdicts,
-        trust_score=None,
-        verdict="unchecked",
-        is_trusted=False,
-        decision=policy.judge(given),
-        **source.labels,
-    )
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from time import perf_counter
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import override
@@ -35,7 +35,6 @@ from langchain_groundedness.evidence.metadata import cited_metadata, with_metada
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError, cause
 from langchain_groundedness.inputs.formats import (
     LABELS,
-    NO_DOCUMENTS,
     CheckInput,
     InputReader,
     has_text,
@@ -64,7 +63,14 @@ from langchain_groundedness.verification.scoring import (
     trust_score,
 )
 
-__all__ = ["NO_DOCUMENTS", "Check", "CheckState", "replies_of", "sentences_of"]
+__all__ = [
+    "Check",
+    "CheckState",
+    "replies_of",
+    "sentences_of",
+    "unchecked_result",
+    "whole_answer",
+]
 
 _EDITS = frozenset({"correct", "strip"})
 
@@ -81,19 +87,10 @@ class CheckState:
     failure: str | None = None
     """Why no claim can be checked, if none can."""
     verdicts: tuple[ClaimVerdict, ...] = ()
-    corrected: CorrectedAnswer | None = None
+    edits: tuple[Edit, ...] = ()
+    """The edits of the answer so far, in order of position."""
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds that each step waited for its reply, by name; empty if streamed."""
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """The edits of the answer so far, in order of position."""
-        return self.corrected.edits if self.corrected else ()
-
-    def with_edits(self, edits: Sequence[Edit]) -> Self:
-        """Apply exactly these edits to the original answer."""
-        text = apply_edits(self.source.answer, edits)
-        return replace(self, corrected=CorrectedAnswer(text=text, edits=tuple(edits)))
 
 
 _Logic: TypeAlias = tuple[
@@ -445,7 +442,7 @@ class Check:
     def with_correction(
         self, state: CheckState, reply: CorrectedAnswer, *, complete: bool
     ) -> CheckState:
-        """Store validated edits; the corrected text is rebuilt from them."""
+        """Store validated edits."""
         if not complete:
             return state
         if not isinstance(reply, CorrectedAnswer):
@@ -453,7 +450,7 @@ class Check:
             raise UnexpectedReplyError(msg)
         edits = tuple(sorted(reply.edits, key=lambda edit: (edit.start, edit.end)))
         check_edits(edits, state.source.answer, {v.claim.id for v in state.verdicts})
-        state = state.with_edits(edits)
+        state = replace(state, edits=edits)
         return state if self._reworded(state) else self._with_fallbacks(state, edits)
 
     def recheck(self, state: CheckState) -> VerificationTask | None:
@@ -493,13 +490,13 @@ class Check:
         return self._without_edits_of(self._reworded(state), state)
 
     def _without_edits_of(self, failed: Container[str], state: CheckState) -> CheckState:
-        kept = [edit for edit in state.edits if edit.claim_id not in failed]
+        kept = tuple(edit for edit in state.edits if edit.claim_id not in failed)
         return self._with_fallbacks(state, kept)
 
-    def _with_fallbacks(self, state: CheckState, kept: Sequence[Edit]) -> CheckState:
+    def _with_fallbacks(self, state: CheckState, kept: tuple[Edit, ...]) -> CheckState:
         """Keep some edits; replace or remove what had to be corrected or removed and is not."""
         if (task := self.correction(state)) is None:
-            return state.with_edits(kept)
+            return replace(state, edits=kept)
         edited = {edit.claim_id for edit in kept}
         missing = [
             v
@@ -511,7 +508,8 @@ class Check:
         corrector = self.corrector
         if not isinstance(corrector, Corrector):
             corrector = Corrector(fallback="strip")
-        return state.with_edits(without_overlaps([*kept, *corrector.fall_back(task, missing)]))
+        edits = without_overlaps([*kept, *corrector.fall_back(task, missing)])
+        return replace(state, edits=edits)
 
     def without_unchecked(self, state: CheckState) -> CheckState:
         """Remove claims that cannot be checked, if they must not be shown."""
@@ -552,7 +550,7 @@ class Check:
         final = self.final(source, verdicts, state.edits)
         return GroundednessResult(
             question=source.question,
-            answer=state.corrected.text if state.corrected else source.answer,
+            answer=apply_edits(source.answer, state.edits),
             original_answer=source.answer,
             documents=source.documents,
             evidence_source=source.evidence_source if source.documents else None,
@@ -626,8 +624,41 @@ def _cause(error: Exception) -> str:
 
 def sentences_of(answer: str) -> list[Claim]:
     """Return the sentences to list as unchecked when extraction failed."""
-    whole = Claim(id="c1", text=answer.strip(), start=0, end=len(answer))
-    return SentenceClaimExtractor().invoke(answer) or [whole]
+    return SentenceClaimExtractor().invoke(answer) or whole_answer(answer)
+
+
+def whole_answer(answer: str) -> list[Claim]:
+    """Return an answer as a single claim, or none if it is blank."""
+    text = answer.strip()
+    return [Claim(id="c1", text=text, start=0, end=len(answer))] if text else []
+
+
+def unchecked_result(
+    source: CheckInput, reason: str, policy: DecisionPolicy, claims: Sequence[Claim]
+) -> GroundednessResult:
+    """Return the result of an answer whose check did not take place."""
+    verdicts = tuple(ClaimVerdict.unchecked(claim, reason) for claim in claims)
+    unread = ClaimVerdict.unchecked(Claim(id="c1", text=source.answer), reason)
+    given = DecisionContext(
+        verdicts=verdicts or (unread,),
+        answer=source.answer,
+        trust_score=None,
+        failure=reason,
+        **source.labels,
+    )
+    return GroundednessResult(
+        question=source.question,
+        answer=source.answer,
+        original_answer=source.answer,
+        documents=source.documents,
+        evidence_source=source.evidence_source if source.documents else None,
+        claims=verdicts,
+        trust_score=None,
+        verdict="unchecked",
+        is_trusted=False,
+        decision=policy.judge(given),
+        **source.labels,
+    )
 
 
 _Reply = TypeVar("_Reply")

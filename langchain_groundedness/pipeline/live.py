@@ -21,7 +21,7 @@ from langchain_groundedness.claims.statements import (
     sentence_claims,
 )
 from langchain_groundedness.correction.corrector import Corrector
-from langchain_groundedness.correction.edits import apply_edits, needed_to_remove, without_overlaps
+from langchain_groundedness.correction.edits import needed_to_remove, without_overlaps
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs.formats import CheckInput, InputReader, has_text
 from langchain_groundedness.pipeline.check import Check, CheckState
@@ -29,7 +29,6 @@ from langchain_groundedness.pipeline.events import ChunkMaker
 from langchain_groundedness.types import (
     Claim,
     ClaimVerdict,
-    CorrectedAnswer,
     Edit,
     GroundednessResult,
     GroundednessResultChunk,
@@ -107,7 +106,7 @@ class LiveCheck:
         self._planned = 0
         self._claims: list[Claim] = []
         self._verdicts: dict[str, ClaimVerdict] = {}
-        self._corrected: CorrectedAnswer | None = None
+        self._edits_of_whole: tuple[Edit, ...] = ()
         self._last: Job | None = None
         self._maker = ChunkMaker()
         self._chunks: list[GroundednessResultChunk] = []
@@ -163,9 +162,11 @@ class LiveCheck:
     def finish(self, job: Job) -> None:
         """Store the outcome of a finished job."""
         state, unit = job.state, job.unit
+        if state is None:
+            return
         if unit is None:
-            self._corrected = state.corrected if state and self.grows else None
-        elif state is not None and job.version == self._version:
+            self._edits_of_whole = state.edits if self.grows else ()
+        elif job.version == self._version:
             self._store(unit, state)
             self._queue_final_edit()
 
@@ -269,16 +270,13 @@ class LiveCheck:
         return without_overlaps(edit for unit in self.units for edit in unit.edits)
 
     def _state(self) -> CheckState:
-        corrected = self._corrected
-        if corrected is None and self.closed and (edits := self._edits()):
-            corrected = CorrectedAnswer(text=apply_edits(self.text, edits), edits=edits)
         return CheckState(
             source=self.source,
             claims=tuple(self._claims),
             verdicts=tuple(
                 self._verdicts[claim.id] for claim in self._claims if claim.id in self._verdicts
             ),
-            corrected=corrected,
+            edits=self._edits_of_whole or (self._edits() if self.closed else ()),
         )
 
 
@@ -303,7 +301,6 @@ class Upstream:
         self._read = read
         self._answer_key = read.answer_key or _ANSWER
         self._gather = read.context_extractor is not None
-        self._by_node = not self._gather
         self._keep = keep
         self._forms: set[type] = set()
         self._pieces: list[Any] = []
@@ -356,7 +353,7 @@ class Upstream:
 
     def whole(self) -> Any:
         """Return all pieces as one value."""
-        if self._by_node and all(map(_is_update, self._pieces)):
+        if self._read.context_extractor is None and all(map(_is_update, self._pieces)):
             return _state_of(self._pieces)
         pieces = iter(self._pieces)
         total = next(pieces)

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.audit import AuditLog, AuditRecord, Versions
+from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.chat_models import model_name
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
@@ -20,7 +21,7 @@ __all__ = [
     "PendingRecord",
     "Recorder",
     "encoder_checksum",
-    "log_of",
+    "log_for",
     "suggested",
     "thread_of",
     "unaudited",
@@ -131,16 +132,19 @@ class PendingRecord:
         return AuditRecord.from_result(result, **{**known, **fields})
 
 
-def log_of(checker: object) -> AuditLog | None:
-    """Return the audit log of a checker."""
-    has_option = "audit_log" in getattr(type(checker), "model_fields", {})
-    log: AuditLog | None = getattr(checker, "audit_log", None) if has_option else None
-    return log
+def log_for(checker: object, given: object = None) -> AuditLog | None:
+    """Return the audit log that was given, or else that of the checker."""
+    if given is None and "audit_log" in getattr(type(checker), "model_fields", {}):
+        given = getattr(checker, "audit_log", None)
+    if given is not None and not isinstance(given, AuditLog):
+        msg = f"audit_log must be an AuditLog, got {type(given).__name__}"
+        raise ConfigurationError(msg)
+    return given
 
 
 def unaudited(checker: _T) -> _T:
     """Return a copy of a checker that records nothing, for callers that record its results."""
-    if log_of(checker) is None:
+    if log_for(checker) is None:
         return checker
     same: Any = checker
     copied = same.model_copy(update={"audit_log": None})

@@ -81,11 +81,6 @@ class ReleaseRules:
         unknown = "unchecked" in found and self.on_unchecked == "mark"
         return self.contradicted_marker * wrong + self.unchecked_marker * unknown
 
-    @property
-    def removes(self) -> bool:
-        """Whether whole sentences may be removed."""
-        return self.on_unchecked == "hold_back" or bool(self.check.edited_verdicts)
-
     def uncorrected(self, verdicts: Sequence[ClaimVerdict], made: Sequence[Edit]) -> list[str]:
         """Return the ids of claims that should have been edited but were not.
 

@@ -122,7 +122,7 @@ def test_annotations_leave_the_text_alone_and_come_off_again(found: Groundedness
     marked = annotated(message, found)
     assert marked.text == found.answer
     assert marked.id == "m"
-    assert without_annotations([marked])[0].content == found.answer
+    assert without_annotations(marked).content == found.answer
 
 
 def test_a_message_with_another_text_is_not_annotated() -> None:
@@ -136,7 +136,7 @@ def test_annotations_of_the_provider_stay() -> None:
     found = result("a.", [verdict(1, 0, 2, "unverifiable", "a.")])
     marked = annotated(AIMessage(content=blocks), found)
     assert len(marked.content_blocks[0]["annotations"]) == 2  # type: ignore[typeddict-item]
-    (bare,) = without_annotations([marked])
+    bare = without_annotations(marked)
     assert bare.content == blocks
 
 
