@@ -40,8 +40,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         login: Whether reviewers must sign in.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve the review"), suppress(KeyboardInterrupt):
-        for module in ("jinja2", "starlette", "uvicorn"):
-            require(module, extra="review")
+        require("uvicorn", extra="review")
         from langchain_groundedness.review import create_review_app, server
 
         local = server.is_loopback(host)

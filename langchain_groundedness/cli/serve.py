@@ -46,8 +46,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
         verifier (NAME): Verifier, as for check.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve"), suppress(KeyboardInterrupt):
-        for module in ("jinja2", "starlette", "uvicorn"):
-            require(module, extra="review")
+        require("uvicorn", extra="review")
         from langchain_groundedness.cli.answering import make_chain
         from langchain_groundedness.demo import QUESTION, load_documents
         from langchain_groundedness.review import live, server
