@@ -229,13 +229,12 @@ def open_log(db: str) -> "SQLAuditLog":
 
     log = SQLAuditLog(db, on_store_down="raise")
     sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    database = sql.database_of(db)
-    if database.path is not None and not database.path.is_file():
-        refuse(f"there is no audit log at {database.path}")
-    if not sql.Store(database, connect_args=None).has_tables():
+    store = sql.Store(db)
+    if store.path is not None and not store.path.is_file():
+        refuse(f"there is no audit log at {store.path}")
+    if not store.has_tables():
         refuse(
-            f"there is no audit log in {database}; give the database that a SQLAuditLog has "
-            "written to"
+            f"there is no audit log in {store}; give the database that a SQLAuditLog has written to"
         )
     return log
 
