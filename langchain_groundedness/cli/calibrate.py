@@ -166,14 +166,12 @@ def _draw(found: "Calibration", path: Path) -> bool:
 
     if found.reliability is None:
         return False
-    drawing = calibration_plot(found.reliability, found.chosen.get("support"))
-    if path.suffix.lower() == ".svg":
-        write_file(path, drawing)
-        return True
-    picture = require("resvg_py", extra="plot").svg_to_bytes(
-        svg_string=drawing, zoom=_PIXELS_PER_UNIT, background="#ffffff", font_family="sans-serif"
-    )
-    write_file(path, bytes(picture))
+    drawing: str | bytes = calibration_plot(found.reliability, found.chosen.get("support"))
+    if path.suffix.lower() == ".png":
+        look = {"zoom": _PIXELS_PER_UNIT, "background": "#ffffff", "font_family": "sans-serif"}
+        resvg = require("resvg_py", extra="plot")
+        drawing = bytes(resvg.svg_to_bytes(svg_string=drawing, **look))
+    write_file(path, drawing)
     return True
 
 
