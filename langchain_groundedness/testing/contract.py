@@ -581,9 +581,6 @@ def _fail(_: Any) -> Any:
     raise ProbeError
 
 
-_Agent = Runnable[Any, Any]
-
-
 class AgentMiddlewareContract(ABC):
     """Tests that a middleware works the same in every way an agent is run, and shares nothing.
 
@@ -611,7 +608,7 @@ class AgentMiddlewareContract(ABC):
         """Make the middleware, anew at each call."""
 
     @abstractmethod
-    def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> _Agent:
+    def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> Runnable[Any, Any]:
         """Make an agent with a model that answers by what it is asked, never by its turn.
 
         Args:
