@@ -1,6 +1,6 @@
 """Plots as SVG strings.
 
-Colours are CSS classes, which `STYLE` defines for light and dark themes. All text is escaped.
+Colours are CSS classes, which `style` defines for light and dark themes. All text is escaped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
-__all__ = ["STYLE", "Plot", "document"]
-
-STYLE = "\n" + (files("langchain_groundedness.display") / "plot.css").read_text("utf-8")
-"""CSS for the head of a page, or for a stand-alone SVG."""
+__all__ = ["Plot", "document", "style"]
 
 _LEFT, _TOP, _RIGHT = 52, 30, 12
 _LETTER = 7
@@ -116,6 +113,11 @@ class Plot:
         )
 
 
+def style() -> str:
+    """Read the CSS for a stand-alone SVG."""
+    return "\n" + (files("langchain_groundedness.display") / "plot.css").read_text("utf-8")
+
+
 def document(plots: Sequence[Plot]) -> str:
     """Stack plots into one stand-alone SVG."""
     width = max(plot.width for plot in plots)
@@ -126,7 +128,7 @@ def document(plots: Sequence[Plot]) -> str:
         top += plot.height
     return (
         f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}"><style>{STYLE}</style>'
+        f'width="{width}" height="{height}"><style>{style()}</style>'
         f'<rect class="page" width="{width}" height="{height}"/>'
         f"{''.join(parts)}</svg>\n"
     )
