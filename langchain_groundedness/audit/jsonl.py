@@ -12,15 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import (
-    failure,
-    lock_file,
-    need_locks,
-    open_private,
-    opened_private,
-    refuse_symlink,
-    replacing,
-)
+from langchain_groundedness._runtime import files
 from langchain_groundedness._runtime.options import expand_options, require_bool, require_positive
 from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
@@ -80,14 +72,14 @@ class JsonlAuditLog(AuditLog):
         Raises:
             ConfigurationError: An option has an invalid value.
         """
-        need_locks("JsonlAuditLog (use SQLAuditLog instead)")
+        files.need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
             msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
             raise ConfigurationError(msg)
         self._path = Path(path).absolute()
         self._lock_path = beside(self._path, ".lock")
-        refuse_symlink(self._path, "path")
-        refuse_symlink(self._lock_path, "the lock beside path")
+        files.refuse_symlink(self._path, "path")
+        files.refuse_symlink(self._lock_path, "the lock beside path")
         limits = {"rotate_bytes": rotate_bytes, "keep": keep}
         require_positive(**{name: value for name, value in limits.items() if value is not None})
         require_bool(fsync=fsync)
@@ -118,14 +110,14 @@ class JsonlAuditLog(AuditLog):
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with lock_file(self._lock_path):
+        with files.lock_file(self._lock_path):
             if repeated:
                 wanted = {(record.id, record.revision) for record, _ in entries}
                 known = set(self._read(partial(found_in, wanted=wanted)))
                 entries = [e for e in entries if (e.record.id, e.record.revision) not in known]
             lines = as_lines(entries)
             self._rotate(len(lines))
-            with opened_private(self._path) as descriptor:
+            with files.opened_private(self._path) as descriptor:
                 append_lines(descriptor, lines)
                 if self._fsync:
                     os.fsync(descriptor)
@@ -180,11 +172,11 @@ class JsonlAuditLog(AuditLog):
         require_age(older_than)
         before = datetime.now(UTC) - older_than
         try:
-            with lock_file(self._lock_path):
+            with files.lock_file(self._lock_path):
                 paths = [*self._rotated(), *([self._path] if self._path.exists() else [])]
                 return sum(self._pruned(path, before) for path in paths)
         except OSError as exc:
-            msg = f"the audit log cannot be pruned ({failure(exc, self._path)})"
+            msg = f"the audit log cannot be pruned ({files.failure(exc, self._path)})"
             raise AuditError(msg) from exc
 
     def _rotated(self) -> list[Path]:
@@ -213,7 +205,7 @@ class JsonlAuditLog(AuditLog):
 
     def _pruned(self, path: Path, before: datetime) -> int:
         damage = Damage()
-        with opened_private(path, os.O_RDONLY) as descriptor:
+        with files.opened_private(path, os.O_RDONLY) as descriptor:
             entries = list(read_records(descriptor, damage))
         kept = [entry for entry in entries if entry.record.time >= before]
         gone = len(entries) - len(kept)
@@ -221,7 +213,7 @@ class JsonlAuditLog(AuditLog):
         if not kept and not unread and path != self._path:
             path.unlink()
         elif gone:
-            with replacing(path) as file:
+            with files.replacing(path) as file:
                 file.write(unread + as_lines(kept))
                 file.flush()
                 os.fsync(file.fileno())
@@ -233,9 +225,9 @@ expand_options(JsonlAuditLog.__init__, AuditLog)
 
 def _opened(path: Path) -> AbstractContextManager[IO[bytes] | None]:
     try:
-        return os.fdopen(open_private(path, os.O_RDONLY), "rb")
+        return os.fdopen(files.open_private(path, os.O_RDONLY), "rb")
     except FileNotFoundError:
         return nullcontext()
     except OSError as exc:
-        msg = f"a file of the audit log cannot be read ({failure(exc, path)})"
+        msg = f"a file of the audit log cannot be read ({files.failure(exc, path)})"
         raise AuditError(msg) from exc

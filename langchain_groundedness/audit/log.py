@@ -357,17 +357,6 @@ class AuditLog(ABC):
             rest = without_texts(record, why)
             return AuditEntry(rest, rest.to_json())
 
-    def _end_with_process(self) -> None:
-        try:
-            if self._queue.size:
-                self.close(_EXIT_TIMEOUT)
-        except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
-            logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
-
-    def _begin_in_child(self) -> None:
-        self._queue = replace(self._queue)  # records queued before the fork are the parent's
-        self.forked()
-
 
 @dataclass(kw_only=True, eq=False)
 class _WriteQueue:
@@ -592,12 +581,18 @@ def _register_exit() -> None:
 
 def _end_all() -> None:
     for log in list(_logs):
-        log._end_with_process()  # noqa: SLF001  (of this module)
+        try:
+            if log.pending:
+                log.close(_EXIT_TIMEOUT)
+        except Exception as exc:  # noqa: BLE001  (the process ends, and nobody could catch it)
+            logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
 
 def _begin_all_in_child() -> None:
     for log in list(_logs):
-        log._begin_in_child()  # noqa: SLF001  (of this module)
+        # Records queued before the fork are the parent's.
+        log._queue = replace(log._queue)  # noqa: SLF001  (of this module)
+        log.forked()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,14 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from langchain_groundedness._runtime.files import (
-    lock_file,
-    locked,
-    need_locks,
-    opened_private,
-    refuse_symlink,
-    write_all,
-)
+from langchain_groundedness._runtime import files
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
@@ -52,11 +45,11 @@ class Spool:
                 'set on_store_down="raise" and on_full="wait"'
             )
             raise ConfigurationError(msg)
-        need_locks('records that wait on disk need locks (without: on_store_down="raise")')
+        files.need_locks('records that wait on disk need locks (without: on_store_down="raise")')
         self.path = Path(path).absolute()
         self._lock_path = beside(self.path, ".lock")
-        refuse_symlink(self.path, "spool_path")
-        refuse_symlink(self._lock_path, "the lock beside spool_path")
+        files.refuse_symlink(self.path, "spool_path")
+        files.refuse_symlink(self._lock_path, "the lock beside spool_path")
 
     @property
     def is_empty(self) -> bool:
@@ -72,13 +65,13 @@ class Spool:
         """Count the records that wait."""
         if self.is_empty:
             return 0
-        with opened_private(self.path, os.O_RDONLY) as descriptor:
+        with files.opened_private(self.path, os.O_RDONLY) as descriptor:
             return sum(1 for _ in _whole_lines(descriptor, Damage()))
 
     def append(self, entries: Sequence[AuditEntry]) -> None:
         """Keep records on disk."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with opened_private(self.path) as descriptor, locked(descriptor):
+        with files.opened_private(self.path) as descriptor, files.locked(descriptor):
             append_lines(descriptor, as_lines(entries))
             os.fsync(descriptor)
         _sync_folder(self.path.parent)
@@ -86,10 +79,10 @@ class Spool:
     def drain(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
         """Write all records to the store, in order; `False` if another process is doing so."""
         damage, moved, start = Damage(), 0, 0
-        with lock_file(self._lock_path, wait=False) as held:
+        with files.lock_file(self._lock_path, wait=False) as held:
             if not held:
                 return False
-            with opened_private(self.path, os.O_RDWR) as descriptor:
+            with files.opened_private(self.path, os.O_RDWR) as descriptor:
                 while (end := self._end(descriptor, start, damage)) > start:
                     entries = read_records(descriptor, damage, start=start, end=end)
                     while batch := tuple(islice(entries, _BATCH)):
@@ -102,13 +95,13 @@ class Spool:
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
-        with locked(descriptor):  # no process is writing a line
+        with files.locked(descriptor):  # no process is writing a line
             end = os.fstat(descriptor).st_size
             if end == start:
                 damage.report("the spool")
                 if damage.lines:  # kept for inspection
-                    with opened_private(beside(self.path, ".damaged")) as damaged:
-                        write_all(damaged, b"".join(line + b"\n" for line in damage.lines))
+                    with files.opened_private(beside(self.path, ".damaged")) as damaged:
+                        files.write_all(damaged, b"".join(line + b"\n" for line in damage.lines))
                 os.ftruncate(descriptor, 0)
             return end
 
@@ -142,7 +135,7 @@ def append_lines(descriptor: int, lines: bytes) -> None:
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     # End the incomplete line of a killed process; readers skip it.
-    write_all(descriptor, b"\n" * torn + lines)
+    files.write_all(descriptor, b"\n" * torn + lines)
 
 
 def read_records(

@@ -5,7 +5,7 @@ import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord, Content, Review
@@ -13,6 +13,8 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict
 
 __all__ = ["MOST_UNCITED", "Redact", "Redaction", "without_texts"]
+
+_T = TypeVar("_T")
 
 Redact = Callable[[str], str]
 """Takes a text, returns the text that may be stored."""
@@ -60,26 +62,25 @@ class Redaction:
         record = self._needed(record)
         if self.redact is None and self.content == "full":
             return record
-        try:
-            kept: AuditRecord = _changed(record, self._kept)
-            update: dict[str, Any] = {"redacted": record.redacted or self.redact is not None}
-        except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
-            why = type(exc).__name__
-            logger.warning("audit: redaction failed (%s); no text of the record is saved", why)
-            kept = _changed(record, _nothing)
+        kept, why = self._redacted(record)
+        update: dict[str, Any] = {"redacted": record.redacted or self.redact is not None}
+        if why is not None:
             notes = (*record.notes, f"redaction failed ({why}): no text was saved")
             update = {"content": "none", "notes": notes}
         return _without_rest(kept.model_copy(update=update))
 
     def review(self, review: Review) -> Review:
         """Return the review as stored."""
-        kept: Review
+        return self._redacted(review)[0]
+
+    def _redacted(self, value: _T) -> tuple[_T, str | None]:
+        """Return a value with the texts that may be stored: none if that fails, with the reason."""
         try:
-            kept = _changed(review, self._kept)
+            return _changed(value, self._kept), None
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
-            logger.warning("audit: redaction failed (%s); no text is saved", type(exc).__name__)
-            kept = _changed(review, _nothing)
-        return kept
+            why = type(exc).__name__
+            logger.warning("audit: redaction failed (%s); no text is saved", why)
+            return _changed(value, lambda _: ""), why
 
     def _kept(self, text: str) -> str:
         if self.redact is not None:
@@ -177,8 +178,3 @@ def _with_citations(claims: tuple[ClaimVerdict, ...], **update: Any) -> tuple[Cl
         )
         for claim in claims
     )
-
-
-def _nothing(text: str) -> str:
-    del text
-    return ""

@@ -30,7 +30,7 @@ from langchain_groundedness.exceptions import (
 from langchain_groundedness.types import Action, AnswerVerdict
 
 if TYPE_CHECKING:
-    from langchain_groundedness.audit.sql_store import Database, Store
+    from langchain_groundedness.audit.sql_store import Store
 
 __all__ = ["AuditPage", "SQLAuditLog", "cursor"]
 
@@ -132,14 +132,13 @@ class SQLAuditLog(AuditLog):
         require("sqlalchemy", extra="sql")
         sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
         self._condition: Callable[[str, Any], Any] = sql.condition
-        self._store: Store = sql.Store(sql.database_of(url), connect_args=connect_args)
-        spool_path = options.get("spool_path") or _default_spool(self._store.database)
-        options["spool_path"] = spool_path
+        self._store: Store = sql.Store(url, connect_args=connect_args)
+        options["spool_path"] = options.get("spool_path") or _default_spool(self._store)
         super().__init__(**options)
 
     def __repr__(self) -> str:
         """Show the address without secrets."""
-        return f"SQLAuditLog({str(self._store.database)!r})"
+        return f"SQLAuditLog({str(self._store)!r})"
 
     @override
     def write(self, entries: Sequence[AuditEntry], *, repeated: bool) -> None:
@@ -229,7 +228,7 @@ class SQLAuditLog(AuditLog):
                 else:
                     found.append(record)
         if unreadable:
-            counted = (self._store.database, len(unreadable))
+            counted = (self._store, len(unreadable))
             logger.warning("audit: of %s, %d record(s) cannot be read and are left out", *counted)
         following = cursor(*place) if more and place is not None else None
         return AuditPage(tuple(found), following, tuple(unreadable))
@@ -495,11 +494,11 @@ def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:
     )
 
 
-def _default_spool(database: "Database") -> Path:
-    if database.path is not None:
-        return Path(f"{database.path}.spool")
+def _default_spool(store: "Store") -> Path:
+    if store.path is not None:
+        return Path(f"{store.path}.spool")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    url = database.url
+    url = store.url
     parts = (url.username, url.host, url.port, url.database, url.query.get("host"))
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     return Path(state) / "langchain-groundedness" / f"{digest}.spool"

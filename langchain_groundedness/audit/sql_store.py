@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -19,7 +19,7 @@ from langchain_groundedness._runtime.files import open_private, refuse_symlink
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Review
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, require
 
-__all__ = ["Store", "condition", "database_of"]
+__all__ = ["Store", "condition"]
 
 _BUSY_MS = 10_000
 
@@ -87,42 +87,32 @@ _VERSION = 3
 """Version of the table schema."""
 
 
-class Database(NamedTuple):
-    """The location of a database."""
+class Store:
+    """The rows, and the connections to them."""
 
-    url: sa.URL
-    path: Path | None
-    """The file, if it is one."""
+    def __init__(self, url: str, *, connect_args: Mapping[str, Any] | None = None) -> None:
+        """Prepare to connect, when something is to be read or written."""
+        self.url, self.path = _place_of(url)
+        self._ready = False
+        self._connect_args = dict(connect_args or {})
+        if self.path is None and "connect_timeout" not in self.url.query:
+            self._connect_args.setdefault("connect_timeout", _CONNECT_TIMEOUT)
+        self.engine = sa.create_engine(
+            self.url, connect_args=self._connect_args, pool_pre_ping=True, hide_parameters=True
+        )
+        if self.path is not None:
+            sa.event.listen(self.engine, "connect", _prepare_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
 
     def __str__(self) -> str:
         """Write the location without secrets."""
         bare = self.url._replace(username=None, password=None, query=sa.util.immutabledict())
         return bare.render_as_string()
 
-
-class Store:
-    """The rows, and the connections to them."""
-
-    def __init__(self, database: Database, *, connect_args: Mapping[str, Any] | None) -> None:
-        """Prepare to connect, when something is to be read or written."""
-        self.database = database
-        self._ready = False
-        arguments = dict(connect_args or {})
-        if database.path is None and "connect_timeout" not in database.url.query:
-            arguments = {"connect_timeout": _CONNECT_TIMEOUT, **arguments}
-        self._connect_args = arguments
-        self.engine = sa.create_engine(
-            database.url, connect_args=arguments, pool_pre_ping=True, hide_parameters=True
-        )
-        if database.path is not None:
-            sa.event.listen(self.engine, "connect", _prepare_sqlite)
-            sa.event.listen(self.engine, "begin", _begin_sqlite)
-
     def has_tables(self) -> bool:
         """Tell whether there is an audit log in the database, which is not changed."""
-        plain = sa.create_engine(
-            self.database.url, connect_args=self._connect_args, poolclass=sa.NullPool
-        )  # `_prepare_sqlite` would change the mode of the journal
+        # `_prepare_sqlite` would change the mode of the journal.
+        plain = sa.create_engine(self.url, connect_args=self._connect_args, poolclass=sa.NullPool)
         with self._as_audit_errors("be read"):
             return sa.inspect(plain).has_table(records.name)
 
@@ -199,7 +189,7 @@ class Store:
             delete = delete.where(_rows.review_status != "waiting")
         with self._connected("be pruned", writes=True) as connection:
             number = connection.execute(delete).rowcount
-        if self.database.path is not None:
+        if self.path is not None:
             with (
                 self._as_audit_errors("be pruned"),
                 closing(self.engine.raw_connection()) as raw,
@@ -218,10 +208,9 @@ class Store:
     def _make_ready(self) -> None:
         if self._ready:
             return
-        path = self.database.path
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(open_private(path))
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(open_private(self.path))
         _make_tables(self.engine)
         self._ready = True
 
@@ -236,7 +225,7 @@ class Store:
             name = getattr(origin, "sqlite_errorname", None)
             codes = (type(origin).__name__, name, f"SQLSTATE {state}" if state else None)
             why = ", ".join(filter(None, codes))
-            msg = f"the audit log's database {self.database} cannot {what} ({why})"
+            msg = f"the audit log's database {self} cannot {what} ({why})"
             raise AuditError(msg) from None  # the cause may quote the URL, or records
 
 
@@ -411,8 +400,8 @@ def _text_of(line: str) -> str:
         return ""
 
 
-def database_of(url: str) -> Database:
-    """Read the URL of a database."""
+def _place_of(url: str) -> tuple[sa.URL, Path | None]:
+    """Read the URL of a database; give its file too, if it is one."""
     accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
     try:
         read = sa.make_url(url)
@@ -424,7 +413,7 @@ def database_of(url: str) -> Database:
     if kind == "postgresql":
         if read.get_driver_name() == "psycopg":
             require("psycopg", extra="postgres")
-        return Database(read, None)
+        return read, None
     if kind != "sqlite" or read.get_driver_name() not in ("pysqlite", ""):
         msg = f"url names {read.drivername}, which is not supported; {accepted}"
         raise ConfigurationError(msg)
@@ -433,4 +422,4 @@ def database_of(url: str) -> Database:
         raise ConfigurationError(msg)
     path = Path(read.database).absolute()
     refuse_symlink(path, "the file of url")
-    return Database(read, path)
+    return read, path

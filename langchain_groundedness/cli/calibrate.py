@@ -15,16 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness._runtime.files import require_outputs
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line, refuse, write_file
-from langchain_groundedness.cli.options import (
-    AsJson,
-    Db,
-    audit_records,
-    held_decisions,
-    next_step,
-    not_yet,
-    require_one,
-)
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 from langchain_groundedness.exceptions import require
@@ -59,14 +51,14 @@ _REVIEWED_ONLY = (
 
 def calibrate(  # noqa: PLR0913  (each is an option of the command)
     *,
-    db: Db = None,
+    db: options.Db = None,
     log: Path | None = None,
     labels: Path | None = None,
     precision: float | None = None,
     recall: float | None = None,
     out: Path = Path("calibration.json"),
     plot: Path | None = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Choose thresholds on labelled data. They reach the precision or recall you ask for.
 
@@ -96,7 +88,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
     from langchain_groundedness.calibration.threshold_choice import target_of
 
     with errors_in_one_line("cannot calibrate"):
-        require_one(db=db, log=log, labels=labels)
+        options.require_one(db=db, log=log, labels=labels)
         require_outputs([("--out", out), ("--plot", plot)], [db, log, labels])
         if (precision is None) == (recall is None):
             refuse(
@@ -123,7 +115,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
             return
         Console().print(Group(_table(found), *_lines(found, notes)))
         typer.echo(f"written to {out}" + (f", drawn in {plot}" if drawn else ""))
-        next_step("langchain-groundedness check ANSWER DOC --calibration {}", out)
+        options.next_step("langchain-groundedness check ANSWER DOC --calibration {}", out)
 
 
 _Samples: TypeAlias = "tuple[list[CalibrationSample], str | None, list[str]]"
@@ -149,15 +141,15 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
 
     found = [
         (record.versions.encoder, sample)
-        for record in audit_records(db, log, status="decided")
+        for record in options.audit_records(db, log, status="decided")
         for sample in (CalibrationSample.of_record(record), *CalibrationSample.of_marks(record))
         if sample is not None
     ]
     if not found:
-        records = audit_records(db, log, status="waiting")
+        records = options.audit_records(db, log, status="waiting")
         waiting = sum(record.review.status == "waiting" for record in records)
-        held = held_decisions(db)
-        also = f"; {not_yet(held, 'read')}" if held else ""
+        held = options.held_decisions(db)
+        also = f"; {options.not_yet(held, 'read')}" if held else ""
         refuse(f"no record has been reviewed yet; waiting for a reviewer: {waiting}{also}")
     encoders = Counter(encoder for encoder, _ in found if encoder is not None)
     own = encoder_checksum()
@@ -174,14 +166,12 @@ def _draw(found: "Calibration", path: Path) -> bool:
 
     if found.reliability is None:
         return False
-    drawing = calibration_plot(found.reliability, found.chosen.get("support"))
-    if path.suffix.lower() == ".svg":
-        write_file(path, drawing)
-        return True
-    picture = require("resvg_py", extra="plot").svg_to_bytes(
-        svg_string=drawing, zoom=_PIXELS_PER_UNIT, background="#ffffff", font_family="sans-serif"
-    )
-    write_file(path, bytes(picture))
+    drawing: str | bytes = calibration_plot(found.reliability, found.chosen.get("support"))
+    if path.suffix.lower() == ".png":
+        look = {"zoom": _PIXELS_PER_UNIT, "background": "#ffffff", "font_family": "sans-serif"}
+        resvg = require("resvg_py", extra="plot")
+        drawing = bytes(resvg.svg_to_bytes(svg_string=drawing, **look))
+    write_file(path, drawing)
     return True
 
 

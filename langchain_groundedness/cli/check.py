@@ -17,16 +17,8 @@ from langchain_core.documents import Document
 from rich.console import Console
 
 from langchain_groundedness._runtime.files import read_up_to, refusing, whole_up_to
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import FAILED, errors_in_one_line, refuse
-from langchain_groundedness.cli.options import (
-    DEFAULT_TIMEOUT,
-    AsJson,
-    Count,
-    Seconds,
-    load_model,
-    next_step,
-    run_interruptibly,
-)
 from langchain_groundedness.display.terminal import printable, render
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import GroundednessResult
@@ -48,17 +40,17 @@ def check(  # noqa: PLR0913  (each is an option of the command)
     question: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    model_timeout: options.Seconds = options.DEFAULT_TIMEOUT,
     verifier: str | None = None,
     on_contradicted: Literal["annotate", "correct", "strip"] = "annotate",
     on_unverifiable: Literal["keep", "strip"] | None = None,
-    max_claims: Count = None,
+    max_claims: options.Count = None,
     trust_threshold: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     calibration: Path | None = None,
     policy: Path | None = None,
     query_class: str | None = None,
     risk_tier: str | None = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check an answer claim by claim against its documents.
 
@@ -105,8 +97,8 @@ def check(  # noqa: PLR0913  (each is an option of the command)
             refuse("standard input (-) can be given once, as the answer or as a document")
         text = read_answer(answer)
         sources = read_documents(paths)
-        options: dict[str, Any] = {
-            "model": load_model(model, base_url),
+        chosen: dict[str, Any] = {
+            "model": options.load_model(model, base_url),
             "model_timeout": model_timeout,
             "verifier": verifier,
             "on_contradicted": on_contradicted,
@@ -115,26 +107,26 @@ def check(  # noqa: PLR0913  (each is an option of the command)
             "policy": DecisionPolicy() if policy is None else DecisionPolicy.load(policy),
         }
         if trust_threshold is not None:
-            options["trust_threshold"] = trust_threshold
-        checker = _checker(options, calibration)
+            chosen["trust_threshold"] = trust_threshold
+        checker = _checker(chosen, calibration)
         given = {"question": question, "query_class": query_class, "risk_tier": risk_tier}
         with Console(stderr=True).status("checking…"):
             # Async, since a thread that waits for a model cannot be interrupted.
-            result = run_interruptibly(
+            result = options.run_interruptibly(
                 checker.ainvoke({**given, "answer": text, "documents": sources})
             )
         _print_result(result, as_json=as_json)
     raise typer.Exit(_exit_code(result))
 
 
-def _checker(options: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
+def _checker(chosen: dict[str, Any], calibration: Path | None) -> "GroundednessRunnable":
     from langchain_groundedness.calibration import Calibration
     from langchain_groundedness.runnable import GroundednessRunnable
 
     if calibration is None:
-        return GroundednessRunnable(**options)
+        return GroundednessRunnable(**chosen)
     try:
-        return Calibration.load(calibration).checker(**options)
+        return Calibration.load(calibration).checker(**chosen)
     except ConfigurationError as error:
         if str(error).startswith(str(calibration)):
             raise
@@ -148,7 +140,7 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
     else:
         Console().print(render(result))
         if result.verdict == "has_contradictions" and not result.edits:
-            next_step("the same with --on-contradicted correct, which corrects the answer")
+            options.next_step("the same with --on-contradicted correct, which corrects the answer")
     if _exit_code(result) == FAILED:
         reasons = dict.fromkeys(found.reason for found in result.claims if found.reason)
         why = "; ".join(reasons or result.decision.reasons)

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import AsJson
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.terminal import render
 
@@ -32,7 +32,7 @@ _DELAY = 0.008
 """Seconds between two characters of the answer, for people to read along."""
 
 
-def demo(*, as_json: AsJson = False) -> None:
+def demo(*, as_json: options.AsJson = False) -> None:
     """Watch a scripted answer being checked, claim by claim.
 
     \b

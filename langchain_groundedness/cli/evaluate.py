@@ -16,29 +16,13 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from langchain_groundedness._runtime.files import require_outputs
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
     errors_in_one_line,
     refuse,
     require_json_lines,
-)
-from langchain_groundedness.cli.options import (
-    DEFAULT_TIMEOUT,
-    AsJson,
-    Count,
-    Layout,
-    MaxConcurrency,
-    MaxFailed,
-    Resume,
-    Seconds,
-    load_embeddings,
-    load_model,
-    next_step,
-    number,
-    numbers,
-    pairs,
-    run_interruptibly,
 )
 from langchain_groundedness.display.counts import format_count, is_or_are
 from langchain_groundedness.display.terminal import plain_table, printable
@@ -63,27 +47,27 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
     out: Annotated[Path, typer.Option("--out", "-o")],
     model: str | None = None,
     base_url: str | None = None,
-    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    model_timeout: options.Seconds = options.DEFAULT_TIMEOUT,
     verifier: str | None = None,
     embeddings: str | None = None,
     calibration: Path | None = None,
     column: list[str] | None = None,
-    layout: Layout = "rows",
+    layout: options.Layout = "rows",
     separator: str | None = None,
-    limit: Count = None,
-    max_concurrency: MaxConcurrency = 16,
-    resume: Resume = True,
+    limit: options.Count = None,
+    max_concurrency: options.MaxConcurrency = 16,
+    resume: options.Resume = True,
     retry_failed: Annotated[bool, typer.Option("--retry-failed")] = False,
     cache: Path | None = None,
     price: str | None = None,
     engine: Literal["local", "ray"] = "local",
-    workers: Count = None,
+    workers: options.Count = None,
     address: str | None = None,
     parquet: str | None = None,
     name: str | None = None,
     fail_under: list[str] | None = None,
-    max_failed: MaxFailed = 0,
-    as_json: AsJson = False,
+    max_failed: options.MaxFailed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Score every row of a data set. Rows and scores are written into a run file.
 
@@ -131,7 +115,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         least = _least(fail_under or (), metric)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
-        columns = pairs(column, "--column", "answer=my_column")
+        columns = options.pairs(column, "--column", "answer=my_column")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         inputs = (calibration, *(part.name for part in rows.parts))
         require_outputs([("--out", out), ("--parquet", parquet)], inputs)
@@ -140,10 +124,10 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             _evaluators(
                 metric,
                 calibration,
-                model=load_model(model, base_url),
+                model=options.load_model(model, base_url),
                 model_timeout=model_timeout,
                 verifier=None if verifier is None else named_verifier(verifier),
-                embeddings=load_embeddings(embeddings),
+                embeddings=options.load_embeddings(embeddings),
             ),
             journal=out,
             fresh=not resume,
@@ -164,7 +148,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
             typer.echo(f"written to {out}" if is_complete else f"partial: {out}")
             if is_complete:
                 page = out.with_suffix(".html")
-                next_step("langchain-groundedness report {} -o {}", out, page)
+                options.next_step("langchain-groundedness report {} -o {}", out, page)
         if not is_complete:
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)
@@ -179,7 +163,7 @@ def _run(evaluation: "Evaluation", ray: "RayEngine | None", max_concurrency: int
 
     try:
         if ray is None:
-            run_interruptibly(arun_evaluation(evaluation, max_concurrency))
+            options.run_interruptibly(arun_evaluation(evaluation, max_concurrency))
         else:
             with redirect_stdout(sys.stderr), evaluation:  # Ray reports on stdout
                 ray.run(evaluation)
@@ -203,7 +187,7 @@ def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) ->
 
 
 def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
-    bounds = numbers(given, "--fail-under", "faithfulness=0.8")
+    bounds = options.numbers(given, "--fail-under", "faithfulness=0.8")
     for key, bound in bounds.items():
         if key not in metrics:
             refuse(f"--fail-under {key}: that metric is not measured; add --metric {key}")
@@ -215,7 +199,7 @@ def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
 def _price(given: str) -> "Price":
     from langchain_groundedness.evals.progress import Price
 
-    prices = [number(each, "--price") for each in given.split(",")]
+    prices = [options.number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
         refuse("--price takes two prices per million tokens, input and output, as in 0.15,0.60")
     return Price(*prices)

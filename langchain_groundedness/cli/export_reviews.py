@@ -12,16 +12,8 @@ from typing import Annotated, Literal
 import typer
 
 from langchain_groundedness._runtime.files import open_private
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line, refuse
-from langchain_groundedness.cli.options import (
-    AsJson,
-    Db,
-    audit_records,
-    held_decisions,
-    next_step,
-    not_yet,
-    require_one,
-)
 from langchain_groundedness.display.counts import format_count
 
 __all__ = ["export_reviews"]
@@ -29,11 +21,11 @@ __all__ = ["export_reviews"]
 
 def export_reviews(
     *,
-    db: Db = None,
+    db: options.Db = None,
     log: Path | None = None,
     out: Annotated[Path, typer.Option()],
     unit: Literal["answer", "claim"] = "answer",
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write reviewed answers as evaluation data. The file has one JSON object per line.
 
@@ -52,9 +44,9 @@ def export_reviews(
     from langchain_groundedness.evals.review_export import ReviewExport
 
     with errors_in_one_line("cannot export"):
-        require_one(db=db, log=log)
+        options.require_one(db=db, log=log)
         export = ReviewExport(unit=unit)
-        rows = export.rows(audit_records(db, log, status="decided"))
+        rows = export.rows(options.audit_records(db, log, status="decided"))
         first = list(islice(rows, 1))  # a log that cannot be read leaves no empty file
         written = 0
         try:
@@ -67,7 +59,7 @@ def export_reviews(
             exists = isinstance(exc, FileExistsError)
             why = "the file exists already" if exists else exc.strerror or type(exc).__name__
             refuse(f"{out}: {why}")
-        held = held_decisions(db)
+        held = options.held_decisions(db)
         if as_json:
             found = {"rows": written, "out": str(out), "left_out": export.left_out, "held": held}
             typer.echo(json.dumps(found))
@@ -76,6 +68,6 @@ def export_reviews(
         for why, count in export.left_out.items():
             typer.echo(f"{format_count(count, 'record')} left out: {why}", err=True)
         if held:
-            typer.echo(not_yet(held, "exported"), err=True)
+            typer.echo(options.not_yet(held, "exported"), err=True)
         if written:
-            next_step("langchain-groundedness calibrate --labels {} --precision 0.95", out)
+            options.next_step("langchain-groundedness calibrate --labels {} --precision 0.95", out)

@@ -30,9 +30,10 @@ import re
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 
@@ -139,8 +140,16 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
         refuse(f"--model {given}; give the name of a model, such as openai:gpt-4o-mini")
     if base_url is not None and not re.match(r"https?://[^\s/]", base_url, re.IGNORECASE):
         refuse("--base-url must begin with http:// or https://, as in http://localhost:11434/v1")
-    try:
+    with _errors_of(f"model {name}"):
         model: BaseChatModel = _chat_model(name, base_url)
+    return model
+
+
+@contextmanager
+def _errors_of(what: str) -> Iterator[None]:
+    """Say what an error of another package is about."""
+    try:
+        yield
     except GroundednessError:
         raise
     except Exception as error:
@@ -150,9 +159,8 @@ def load_model(name: str | None, base_url: str | None) -> "BaseChatModel | None"
                 "its provider is not known; write PROVIDER:NAME, as in openai:gpt-4o-mini or "
                 "ollama:qwen2.5:7b, or give --base-url for a server that speaks OpenAI's protocol"
             )
-        msg = f"model {name}: {why}"
+        msg = f"{what}: {why}"
         raise CommandError(msg) from error
-    return model
 
 
 def _chat_model(name: str, base_url: str | None) -> Any:
@@ -176,13 +184,8 @@ def load_embeddings(name: str | None) -> "Embeddings | None":
     if name is None:
         return None
     init = require("langchain.embeddings", extra="agents").init_embeddings
-    try:
+    with _errors_of(f"embeddings {name}"):
         made: Embeddings = init(name)
-    except GroundednessError:
-        raise
-    except Exception as error:
-        msg = f"embeddings {name}: {one_line(error)}"
-        raise CommandError(msg) from error
     return made
 
 
@@ -226,26 +229,22 @@ def open_log(db: str) -> "SQLAuditLog":
 
     log = SQLAuditLog(db, on_store_down="raise")
     sql: Any = require("langchain_groundedness.audit.sql_store", extra="sql")
-    database = sql.database_of(db)
-    if database.path is not None and not database.path.is_file():
-        refuse(f"there is no audit log at {database.path}")
-    if not sql.Store(database, connect_args=None).has_tables():
+    store = sql.Store(db)
+    if store.path is not None and not store.path.is_file():
+        refuse(f"there is no audit log at {store.path}")
+    if not store.has_tables():
         refuse(
-            f"there is no audit log in {database}; give the database that a SQLAuditLog has "
-            "written to"
+            f"there is no audit log in {store}; give the database that a SQLAuditLog has written to"
         )
     return log
 
 
 def held_decisions(db: str | None) -> int:
     """Count the decisions in a database that can still be undone: they have no effect yet."""
-    from langchain_groundedness.audit.record import ReviewStatus
-
     if db is None:
         return 0
     with open_log(db) as log:
-        in_effect = sum(log.count(status=status) for status in get_args(ReviewStatus))
-        return max(log.count() - in_effect, 0)
+        return log.count(status="held")
 
 
 def not_yet(held: int, done: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_groundedness._runtime.files import require_outputs
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line
-from langchain_groundedness.cli.options import AsJson, MaxFailed, next_step, numbers
 from langchain_groundedness.display.terminal import printable
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def report(  # noqa: PLR0913  (each is an option of the command)
     output: Annotated[list[Path] | None, typer.Option("--output", "-o")] = None,
     compare: Path | None = None,
     fail_under: list[str] | None = None,
-    max_failed: MaxFailed = 0,
-    as_json: AsJson = False,
+    max_failed: options.MaxFailed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Report an evaluation as HTML, Markdown or JUnit XML.
 
@@ -50,7 +50,7 @@ def report(  # noqa: PLR0913  (each is an option of the command)
     from langchain_groundedness.report import check_thresholds, figures, to_markdown, write_report
 
     with errors_in_one_line("cannot make the report"):
-        thresholds = numbers(fail_under, "--fail-under", "faithfulness=0.8")
+        thresholds = options.numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
         require_outputs((("--output", path) for path in output or ()), (run, compare))
@@ -69,7 +69,7 @@ def report(  # noqa: PLR0913  (each is an option of the command)
         elif not output:
             typer.echo(to_markdown(found, baseline=baseline), nl=False)
         elif pages := [path for path in output if path.suffix.lower() == ".html"]:
-            next_step("open {} in a browser", pages[0], err=True)
+            options.next_step("open {} in a browser", pages[0], err=True)
         for result in results:
             sign = "✓" if result.passed else "✗"
             typer.echo(f"{sign} {printable(result.text)}", err=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line, refuse
-from langchain_groundedness.cli.options import AsJson, Port, open_log
 from langchain_groundedness.exceptions import require
 
 __all__ = ["review"]
@@ -18,11 +18,11 @@ def review(  # noqa: PLR0913  (each is an option of the command)
     *,
     db: Annotated[str, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")],
     host: str = "127.0.0.1",
-    port: Port = 8321,
+    port: options.Port = 8321,
     token: Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_REVIEW_TOKEN")] = None,
     allow_host: list[str] | None = None,
     login: bool = True,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Serve a page where people decide about doubtful answers.
 
@@ -40,8 +40,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
         login: Whether reviewers must sign in.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve the review"), suppress(KeyboardInterrupt):
-        for module in ("jinja2", "starlette", "uvicorn"):
-            require(module, extra="review")
+        require("uvicorn", extra="review")
         from langchain_groundedness.review import create_review_app, server
 
         local = server.is_loopback(host)
@@ -50,7 +49,7 @@ def review(  # noqa: PLR0913  (each is an option of the command)
                 f"--no-login would let in everybody who can reach {host}; it needs a loopback "
                 "address"
             )
-        with open_log(db) as audit_log:
+        with options.open_log(db) as audit_log:
             audit_log.upgrade()
             secret = (token or secrets.token_urlsafe(32)) if login else None
             app = create_review_app(

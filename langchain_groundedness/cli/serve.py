@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from langchain_core.documents import Document
 
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.check import read_documents
 from langchain_groundedness.cli.errors import errors_in_one_line, one_line, refuse
-from langchain_groundedness.cli.options import AsJson, Port, load_model
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import require
 
@@ -25,8 +25,8 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
     model: str | None = None,
     base_url: str | None = None,
     verifier: str = "embedded",
-    port: Port = 8322,
-    as_json: AsJson = False,
+    port: options.Port = 8322,
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask about documents in the browser, with each claim checked.
 
@@ -46,8 +46,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
         verifier (NAME): Verifier, as for check.
     """  # noqa: D301  (click reads the backspace)
     with errors_in_one_line("cannot serve"), suppress(KeyboardInterrupt):
-        for module in ("jinja2", "starlette", "uvicorn"):
-            require(module, extra="review")
+        require("uvicorn", extra="review")
         from langchain_groundedness.cli.answering import make_chain
         from langchain_groundedness.demo import QUESTION, load_documents
         from langchain_groundedness.review import live, server
@@ -55,7 +54,7 @@ def serve(  # noqa: PLR0913  (each is an option of the command)
         from langchain_groundedness.streaming import GroundednessGuard
 
         documents = load_documents() if folder is None else _documents(folder)
-        chain = make_chain(documents, load_model(model, base_url))
+        chain = make_chain(documents, options.load_model(model, base_url))
         checker = GroundednessRunnable(verifier=verifier, on_contradicted="correct")
         checker.warm_up()
         guard = GroundednessGuard(checker, release="immediate")

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness._runtime.files import require_outputs
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import errors_in_one_line, write_file
-from langchain_groundedness.cli.options import AsJson, Db, audit_records, next_step, require_one
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
 
@@ -31,12 +31,12 @@ _STYLES = {"pass": "green", "flag": "yellow", "review": "magenta", "block": "red
 
 def stats(  # noqa: PLR0913  (each is an option of the command)
     *,
-    db: Db = None,
+    db: options.Db = None,
     log: Path | None = None,
     since: _Day = None,
     until: _Day = None,
     html: Path | None = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show the figures of an audit log. They are grouped by day, model and query class.
 
@@ -55,12 +55,12 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
     with errors_in_one_line("cannot write"):
         require_outputs([("--html", html)], [db, log])
     with errors_in_one_line("cannot read the audit log"):
-        require_one(db=db, log=log)
+        options.require_one(db=db, log=log)
         first, end = (day and day.replace(tzinfo=UTC) for day in (since, until))
         with Console(stderr=True).status("reading…"):
             found = summarize(
                 record
-                for record in audit_records(db, log, since=first, until=end)
+                for record in options.audit_records(db, log, since=first, until=end)
                 if (first is None or record.time >= first) and (end is None or record.time < end)
             )
     if html is not None:
@@ -73,10 +73,10 @@ def stats(  # noqa: PLR0913  (each is an option of the command)
         return
     Console().print(_render(found, in_part=first is not None or end is not None))
     if html is None:
-        next_step("the same with --html stats.html, for a page with charts")
+        options.next_step("the same with --html stats.html, for a page with charts")
     else:
         typer.echo(f"written to {html}")
-        next_step("open {} in a browser", html)
+        options.next_step("open {} in a browser", html)
 
 
 def _render(found: "AuditSummary", *, in_part: bool) -> RenderableType:

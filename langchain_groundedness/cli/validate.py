@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_groundedness._runtime.files import require_outputs
+from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import (
     INTERRUPTED,
     each_warning_once,
@@ -25,20 +26,6 @@ from langchain_groundedness.cli.errors import (
     refuse,
     require_json_lines,
     write_file,
-)
-from langchain_groundedness.cli.options import (
-    DEFAULT_TIMEOUT,
-    AsJson,
-    Count,
-    Layout,
-    MaxConcurrency,
-    Resume,
-    Seconds,
-    load_embeddings,
-    load_model,
-    next_step,
-    numbers,
-    pairs,
 )
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.terminal import plain_table, printable
@@ -63,12 +50,12 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     rejected: Annotated[Path, typer.Option()],
     summary: Path | None = None,
     column: list[str] | None = None,
-    layout: Layout = "rows",
+    layout: options.Layout = "rows",
     separator: str | None = None,
-    limit: Count = None,
+    limit: options.Count = None,
     model: str | None = None,
     base_url: str | None = None,
-    model_timeout: Seconds = DEFAULT_TIMEOUT,
+    model_timeout: options.Seconds = options.DEFAULT_TIMEOUT,
     verifier: str | None = None,
     embeddings: str | None = None,
     calibration: Path | None = None,
@@ -80,12 +67,12 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
     minimum: list[str] | None = None,
     on_contradicted: Literal["reject", "count"] = "reject",
     evidence: Literal["documents", "cited"] = "documents",
-    resume: Resume = True,
+    resume: options.Resume = True,
     retry_unchecked: Annotated[bool, typer.Option("--retry-unchecked")] = False,
-    max_concurrency: MaxConcurrency = 16,
+    max_concurrency: options.MaxConcurrency = 16,
     sweep: Annotated[bool, typer.Option("--sweep")] = False,
     html: Path | None = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Split a data set into rows to train on and others.
 
@@ -135,10 +122,10 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
         if html is not None:
             require("jinja2", extra="report")  # before the work
         validator = validation.AnswerValidator(
-            model=load_model(model, base_url),
+            model=options.load_model(model, base_url),
             model_timeout=model_timeout,
             verifier=verifier,
-            embeddings=load_embeddings(embeddings),
+            embeddings=options.load_embeddings(embeddings),
             calibration=calibration,
             accept=accept,
             reject=reject,
@@ -148,7 +135,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
             on_contradicted=on_contradicted,
             evidence=evidence,
         )
-        columns = pairs(column, "--column", "answer=reply")
+        columns = options.pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
         outputs = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
@@ -187,13 +174,13 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
 
 def _say_next(found: "ValidationSummary", passed: Path, html: Path | None) -> None:
     if found.unchecked:
-        next_step("the same with --retry-unchecked, for the rows that could not be checked")
+        options.next_step("the same with --retry-unchecked, for the rows that could not be checked")
     elif html is None:
-        next_step(
+        options.next_step(
             "the same with --html {}, which shows other thresholds", passed.with_suffix(".html")
         )
     else:
-        next_step("open {} in a browser", html)
+        options.next_step("open {} in a browser", html)
 
 
 def _composite(
@@ -203,8 +190,8 @@ def _composite(
     from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
     from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 
-    weights = numbers(weight, "--weight", "correctness=0.5")
-    minimums = numbers(minimum, "--minimum", "correctness=0.5")
+    weights = options.numbers(weight, "--weight", "correctness=0.5")
+    minimums = options.numbers(minimum, "--minimum", "correctness=0.5")
     for option, given in (("--weight", weights), ("--minimum", minimums)):
         unmet = ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
         if unmet and not judged:

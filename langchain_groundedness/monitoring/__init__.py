@@ -2,11 +2,11 @@
 
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import AwareDatetime, Field
 
@@ -136,96 +136,95 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
             msg = f"records must be AuditRecords, such as log.records() gives, got {kind}"
             raise ConfigurationError(msg)
         first, last = min(first or record.time, record.time), max(last or record.time, record.time)
-        total.add(record)
-        for groups, name in (
-            (days, record.time.astimezone(UTC).date().isoformat()),
-            (models, record.versions.model or record.versions.verifier),
-            (classes, record.query_class),
-        ):
-            _group(groups, name or _UNKNOWN).add(record)
+        groups = (
+            total,
+            _group(days, record.time.astimezone(UTC).date().isoformat()),
+            _group(models, record.versions.model or record.versions.verifier),
+            _group(classes, record.query_class),
+        )
+        for what, value in _facts(record):
+            for counts in groups:
+                counts[what][value] += 1
     return AuditSummary(
         first=first,
         last=last,
-        total=total.figures("all"),
-        days=tuple(days[name].figures(name) for name in sorted(days)),
+        total=_figures("all", total),
+        days=tuple(_figures(name, days[name]) for name in sorted(days)),
         models=_frequent_first(models),
         query_classes=_frequent_first(classes),
     )
 
 
-class _Counts:
-    """Counts what happened in one group."""
+class _Counts(defaultdict[str, Counter[Any]]):
+    """Counts, by what is counted, how often each value of it came."""
 
     def __init__(self) -> None:
-        self._answers = self._overruled = self._waiting = 0
-        self._claims: Counter[VerdictLabel] = Counter()
-        self._decisions: Counter[Action] = Counter()
-        self._reviews: Counter[str] = Counter()
-        self._marks: Counter[tuple[VerdictLabel, bool]] = Counter()
-        self._check_ms: Counter[int] = Counter()
-        """Durations in buckets that grow with them (as DDSketch, Masson et al. 2019)."""
-
-    def add(self, record: AuditRecord) -> None:
-        self._answers += 1
-        self._claims.update(claim.verdict for claim in record.claims)
-        self._decisions[record.decision.action] += 1
-        self._overruled += _is_overruled(record)
-        self._waiting += record.review.status == "waiting"
-        if record.review.status == "decided" and record.review.action is not None:
-            self._reviews[record.review.action] += 1
-            marks = record.review.marks
-            known = (found for found in record.claims if found.claim.id in marks)
-            self._marks.update((found.verdict, marks[found.claim.id]) for found in known)
-        if "check" in record.timings:
-            ms = record.timings["check"]
-            ms = ms if math.isfinite(ms) and ms > _SHORTEST else _SHORTEST
-            self._check_ms[math.ceil(math.log(ms, _GROWTH))] += 1
-
-    def figures(self, name: str) -> GroupFigures:
-        checked = sum(n for verdict, n in self._claims.items() if verdict != "unchecked")
-        return GroupFigures(
-            name=name,
-            answers=self._answers,
-            claims=dict(self._claims),
-            supported_rate=self._claims["supported"] / checked if checked else None,
-            decisions=dict(self._decisions),
-            approved=self._reviews["approve"],
-            edited=self._reviews["edit"],
-            rejected=self._reviews["reject"],
-            waiting=self._waiting,
-            marks={
-                verdict: marks
-                for verdict in get_args(VerdictLabel)
-                if any(marks := (self._marks[verdict, True], self._marks[verdict, False]))
-            },
-            overruled=self._overruled,
-            check_ms={n: self._percentile(share) for n, share in _PERCENTILES.items()}
-            if self._check_ms
-            else {},
-        )
-
-    def _percentile(self, share: float) -> float:
-        """Return the duration at this quantile."""
-        buckets = sorted(self._check_ms)
-        seen = list(accumulate(self._check_ms[bucket] for bucket in buckets))
-        return round(2 * _GROWTH ** buckets[bisect_left(seen, share * seen[-1])] / (_GROWTH + 1), 3)
+        super().__init__(Counter)
 
 
 _Groups = dict[str, _Counts]
 
 
-def _group(groups: _Groups, name: str) -> _Counts:
+def _group(groups: _Groups, name: str | None) -> _Counts:
     """Find the counts of a group; beyond the limit, new groups are counted together."""
+    name = name or _UNKNOWN
     is_other = name not in groups and len(groups) >= _MOST_GROUPS
     return groups.setdefault(_OTHERS if is_other else name, _Counts())
 
 
+def _facts(record: AuditRecord) -> Iterator[tuple[str, Any]]:
+    """Give what is counted of a record, with its values."""
+    review, action = record.review, record.decision.action
+    yield "decision", action
+    yield "status", review.status
+    yield from (("claim", found.verdict) for found in record.claims)
+    if review.status == "decided" and review.action is not None:
+        yield "review", review.action
+        # A reviewer decided against the policy, which had not asked for a review.
+        yield "overruled", review.action in _AGAINST.get(action, ())
+        for found in record.claims:
+            if found.claim.id in review.marks:
+                yield "mark", (found.verdict, review.marks[found.claim.id])
+    if "check" in record.timings:
+        ms = record.timings["check"]
+        ms = ms if math.isfinite(ms) and ms > _SHORTEST else _SHORTEST
+        # Buckets grow with the durations (as DDSketch, Masson et al. 2019).
+        yield "bucket", math.ceil(math.log(ms, _GROWTH))
+
+
+def _figures(name: str, counts: _Counts) -> GroupFigures:
+    claims, reviews, marks = counts["claim"], counts["review"], counts["mark"]
+    checked = claims.total() - claims["unchecked"]
+    return GroupFigures(
+        name=name,
+        answers=counts["decision"].total(),
+        claims=dict(claims),
+        supported_rate=claims["supported"] / checked if checked else None,
+        decisions=dict(counts["decision"]),
+        approved=reviews["approve"],
+        edited=reviews["edit"],
+        rejected=reviews["reject"],
+        waiting=counts["status"]["waiting"],
+        marks={
+            verdict: each
+            for verdict in get_args(VerdictLabel)
+            if any(each := (marks[verdict, True], marks[verdict, False]))
+        },
+        overruled=counts["overruled"][True],
+        check_ms=_percentiles(counts["bucket"]),
+    )
+
+
+def _percentiles(found: Counter[int]) -> dict[str, float]:
+    """Return the durations at each quantile."""
+    buckets = sorted(found)
+    seen = list(accumulate(found[bucket] for bucket in buckets))
+    return {
+        name: round(2 * _GROWTH ** buckets[bisect_left(seen, share * seen[-1])] / (_GROWTH + 1), 3)
+        for name, share in (_PERCENTILES.items() if seen else ())
+    }
+
+
 def _frequent_first(groups: _Groups) -> tuple[GroupFigures, ...]:
-    found = (counts.figures(name) for name, counts in groups.items())
+    found = (_figures(name, counts) for name, counts in groups.items())
     return tuple(sorted(found, key=lambda group: (-group.answers, group.name)))
-
-
-def _is_overruled(record: AuditRecord) -> bool:
-    """Tell whether a reviewer decided against the policy, which had not asked for a review."""
-    against = _AGAINST.get(record.decision.action, ())
-    return record.review.status == "decided" and record.review.action in against

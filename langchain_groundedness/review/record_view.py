@@ -3,7 +3,7 @@
 Its own module because it is pure: what a page shows, before it is a page.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -198,23 +198,18 @@ class Item:
             for citation in citations
             if citation.document == document.index and self._quote_matches(citation, document)
         }
+        anchors = list(spans)
         whole = len(text) <= _WHOLE_UP_TO or document.index == self._whole
-        kept = [(0, len(text))] if whole else _windows(text, list(spans.values()))
-        past = 0
-        for start, end in kept:
-            if start > past:
-                yield DocumentPiece("", left_out=start - past)
-            inside = [anchor for anchor, span in spans.items() if start <= span[0] < end]
-            shifted = [(spans[each][0] - start, spans[each][1] - start) for each in inside]
-            for segment in cut(text[start:end], shifted):
+        gaps = () if whole else tuple(_far_from(spans.values(), len(text)))
+        for segment in cut(text, [*spans.values(), *gaps]):
+            if any(place >= len(anchors) for place in segment.covering):  # no citation reaches it
+                yield DocumentPiece("", left_out=len(segment.text))
+            else:
                 yield DocumentPiece(
                     segment.text,
-                    tuple(inside[n] for n in segment.covering),
-                    tuple(inside[n] for n in segment.opening),
+                    tuple(anchors[place] for place in segment.covering),
+                    tuple(anchors[place] for place in segment.opening),
                 )
-            past = end
-        if past < len(text):
-            yield DocumentPiece("", left_out=len(text) - past)
 
 
 def _as_citations(sentence: Passage | None) -> tuple[Citation, ...]:
@@ -224,16 +219,15 @@ def _as_citations(sentence: Passage | None) -> tuple[Citation, ...]:
     return (Citation(**place, quote=sentence.text),)
 
 
-def _windows(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Keep the citations and the text around them; without any, the beginning."""
-    kept: list[Span] = []
+def _far_from(spans: Iterable[Span], length: int) -> Iterator[Span]:
+    """Give what is far from all citations of a text; without any, from its beginning."""
+    past = 0
     for start, end in sorted(spans) or [(0, _AROUND)]:
-        wide = max(0, start - _AROUND), min(len(text), end + _AROUND)
-        if kept and wide[0] <= kept[-1][1]:
-            kept[-1] = kept[-1][0], max(kept[-1][1], wide[1])
-        else:
-            kept.append(wide)
-    return kept
+        if start - _AROUND > past:
+            yield past, start - _AROUND
+        past = max(past, end + _AROUND)
+    if past < length:
+        yield past, length
 
 
 def _anchor(citation: Citation) -> str:

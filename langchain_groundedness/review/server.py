@@ -2,6 +2,7 @@
 
 import ipaddress
 import mimetypes
+import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,8 @@ LARGEST_BODY = 1 << 20
 TOO_LARGE = 413, "The form is too large."
 
 LONGEST_QUERY = 8_192
+
+_HOST = re.compile(r"(?:\[([\w.:%-]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
 
 _LOOK = ("langchain_groundedness", "static")
 """Style sheet shared with reports."""
@@ -130,15 +133,8 @@ def from_our_page(headers: Mapping[str, str]) -> bool:
 
 def host_of(host: str) -> str | None:
     """Read the name from a Host header."""
-    if host.startswith("["):
-        name, bracket, port = host[1:].partition("]")
-        if not bracket or (port and not port.startswith(":")):
-            return None
-        port = port[1:]
-    else:
-        name, _, port = host.partition(":")
-    fine = name and name.isascii() and name.isprintable() and not set(name) & set(" /@\\?#")
-    return name.casefold() if fine and (not port or port.isdigit()) else None
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).casefold() if found else None
 
 
 def is_loopback(host: str) -> bool:

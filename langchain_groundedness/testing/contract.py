@@ -497,19 +497,11 @@ class CallbackHandlerContract(ABC):
 
     def test_nothing_is_kept_of_a_run_that_has_ended(self) -> None:
         """The state of a run is freed at its end."""
-        self._needs("kept")
-        for name, call in CALL_MODES.items():
-            handler = self.handler()
-            call(self.chain(), self.inputs()[0], {"callbacks": [handler]})
-            assert self.kept(handler) == 0, f"{name}: something is kept"
+        self._keeps_nothing(CALL_MODES, "a run that has ended")
 
     def test_nothing_is_kept_of_a_stream_that_is_left(self) -> None:
         """Leaving a stream early frees its state, sync and async."""
-        self._needs("kept")
-        for name, leave in _LEAVING.items():
-            handler = self.handler()
-            leave(self.chain(), self.inputs()[0], {"callbacks": [handler]})
-            assert self.kept(handler) == 0, f"{name}: something is kept of a stream that was left"
+        self._keeps_nothing(_LEAVING, "a stream that was left")
 
     def test_nothing_is_kept_of_a_run_that_is_cancelled(self) -> None:
         """A cancelled run frees its state, if `kept` shows it, and the cancellation propagates."""
@@ -573,6 +565,13 @@ class CallbackHandlerContract(ABC):
                 watched = call(self.chain(), given, {"callbacks": [make()]})
                 assert_equal(watched, alone, f"{name} gives something else with {what}")
 
+    def _keeps_nothing(self, modes: Mapping[str, CallMode], of: str) -> None:
+        self._needs("kept")
+        for name, call in modes.items():
+            handler = self.handler()
+            call(self.chain(), self.inputs()[0], {"callbacks": [handler]})
+            assert self.kept(handler) == 0, f"{name}: something is kept of {of}"
+
     def _needs(self, hook: str) -> None:
         if getattr(type(self), hook) is getattr(CallbackHandlerContract, hook):
             skip(f"{hook}() is not given")
@@ -580,9 +579,6 @@ class CallbackHandlerContract(ABC):
 
 def _fail(_: Any) -> Any:
     raise ProbeError
-
-
-_Agent = Runnable[Any, Any]
 
 
 class AgentMiddlewareContract(ABC):
@@ -612,7 +608,7 @@ class AgentMiddlewareContract(ABC):
         """Make the middleware, anew at each call."""
 
     @abstractmethod
-    def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> _Agent:
+    def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> Runnable[Any, Any]:
         """Make an agent with a model that answers by what it is asked, never by its turn.
 
         Args:
@@ -631,10 +627,8 @@ class AgentMiddlewareContract(ABC):
     def test_all_ways_to_run_agree(self) -> None:
         """`invoke`, `stream` and their async forms end in the same messages."""
         for question in self.questions():
-            expected: list[Any] | None = None
-            for name, run in _RUN_MODES.items():
-                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
-                expected = expected or found
+            expected = _content(self.agent([self.middleware()]).invoke(_input(question)))
+            for name, found in self._messages(question):
                 assert_equal(found, expected, f"{name} ends in other messages than invoke")
 
     def test_an_agent_keeps_its_words(self) -> None:
@@ -642,10 +636,9 @@ class AgentMiddlewareContract(ABC):
         if self.changes_answers():
             return
         for question in self.questions():
-            for name, run in _RUN_MODES.items():
-                alone = _content(run(self.agent([]), _input(question), {}))
-                found = _content(run(self.agent([self.middleware()]), _input(question), {}))
-                assert_equal(found, alone, f"{name}: the middleware changes the messages")
+            alone = dict(self._messages(question, bare=True))
+            for name, found in self._messages(question):
+                assert_equal(found, alone[name], f"{name}: the middleware changes the messages")
 
     def test_one_middleware_serves_many_runs(self) -> None:
         """Runs at the same time, and agents that share it, end as each would alone."""
@@ -678,9 +671,9 @@ class AgentMiddlewareContract(ABC):
 
     def test_a_config_reaches_the_inside(self) -> None:
         """Handlers see the start and the end of every run; tags and metadata are kept."""
-        for name, run in _RUN_MODES.items():
-            seen = SeenRuns()
-            run(self.agent([self.middleware()]), _input(self.questions()[0]), _config(seen))
+        for name, call in CALL_MODES.items():
+            seen, agent = SeenRuns(), self.agent([self.middleware()])
+            call(agent.bind(stream_mode="values"), _input(self.questions()[0]), _config(seen))
             assert not seen.open(), f"{name}: no end of {seen.open()}"
             tagged = all(_TAG in (each.tags or ()) for each in seen.runs)
             assert tagged, f"{name}: a tag is lost"
@@ -691,6 +684,12 @@ class AgentMiddlewareContract(ABC):
         """Two of a kind differ only by name, so it must not change; the graph can be drawn."""
         assert self.middleware().name == self.middleware().name
         assert self.agent([self.middleware()]).get_graph().nodes
+
+    def _messages(self, question: str, *, bare: bool = False) -> Iterator[tuple[str, list[Any]]]:
+        """Ask an agent in every mode, with the middleware or without."""
+        for name, call in CALL_MODES.items():
+            agent = self.agent([] if bare else [self.middleware()]).bind(stream_mode="values")
+            yield name, _content(call(agent, _input(question), None))
 
 
 def _input(question: str) -> dict[str, Any]:
@@ -703,16 +702,6 @@ def _content(state: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     return [
         (m.type, m.text, len(m.tool_calls) if isinstance(m, AIMessage) else 0) for m in messages
     ]
-
-
-_RUN_MODES: Mapping[str, Callable[[_Agent, Any, Any], Any]] = {
-    "invoke": lambda agent, given, config: agent.invoke(given, config),
-    "stream": lambda agent, given, config: [*agent.stream(given, config, stream_mode="values")][-1],
-    "ainvoke": lambda agent, given, config: run_bounded(agent.ainvoke(given, config)),
-    "astream": lambda agent, given, config: run_bounded(
-        _listed(agent.astream(given, config, stream_mode="values"))
-    )[-1],
-}
 
 
 _SECONDS = 30

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.testing.server import (
@@ -23,6 +23,7 @@ from langchain_groundedness.testing.server import (
 
 __all__ = ["FAULTS", "Fault", "FaultyServer"]
 
+_SentT = TypeVar("_SentT", str, bytes)
 
 _MARK = re.compile(r" [a-z]{10}>|TAG: [A-Z]{3}$", re.MULTILINE)
 _NOT_SHOWN = 900
@@ -126,9 +127,9 @@ def _refuse_unknown(fault: object, rate: float) -> None:
         raise ConfigurationError(msg)
 
 
-def _text(change: Callable[[str], str]) -> Callable[..., ScriptedResponse]:
-    """Change the text of a reply."""
-    return lambda response, _: response._replace(text=change(response.text))
+def _text(change: Callable[[str], str], **parts: Any) -> Callable[..., ScriptedResponse]:
+    """Change the text of a reply, and other parts of the response."""
+    return lambda response, _: response._replace(text=change(response.text), **parts)
 
 
 def _lines(change: Callable[[list[str]], list[Any]]) -> Callable[..., ScriptedResponse]:
@@ -162,6 +163,10 @@ def _status(status: int, text: str, **headers: str) -> Callable[..., ScriptedRes
     return _instead(status=status, text=text, headers=named)
 
 
+def _beginning(sent: _SentT) -> _SentT:
+    return sent[: len(sent) * 2 // 3]
+
+
 def _garbled(text: str) -> str:
     return "".join("\ufffd" if place % 3 == 1 else sign for place, sign in enumerate(text))
 
@@ -184,7 +189,7 @@ def _with_more(response: ScriptedResponse, request: ScriptedRequest) -> Scripted
     return response._replace(text=json.dumps({**more, **json.loads(response.text), "ok": True}))
 
 
-def _until_the_client_leaves(connection: socket.socket) -> None:
+def _send_nothing(connection: socket.socket, _: bytes = b"") -> None:
     """Wait until the other end has closed the connection: then there is something to read."""
     select.select([connection], [], [], 60)
 
@@ -193,7 +198,7 @@ def _trickle(connection: socket.socket, data: bytes) -> None:
     for place in range(_PIECES):
         connection.sendall(data[place * len(data) // 10 : (place + 1) * len(data) // 10])
         select.select([connection], [], [], 0.01)
-    _until_the_client_leaves(connection)
+    _send_nothing(connection)
 
 
 def _drip(connection: socket.socket, data: bytes) -> None:
@@ -201,7 +206,7 @@ def _drip(connection: socket.socket, data: bytes) -> None:
         connection.sendall(bytes([byte]))
         if select.select([connection], [], [], 0.02)[0]:
             return
-    _until_the_client_leaves(connection)
+    _send_nothing(connection)
 
 
 def _drip_body(connection: socket.socket, data: bytes) -> None:
@@ -211,14 +216,14 @@ def _drip_body(connection: socket.socket, data: bytes) -> None:
 
 
 def _reset(connection: socket.socket, data: bytes) -> None:
-    connection.sendall(data[: len(data) * 2 // 3])
+    connection.sendall(_beginning(data))
     # Lingering for no time makes closing a reset.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def _cut(connection: socket.socket, data: bytes) -> None:
-    connection.sendall(data[: len(data) * 2 // 3])
+    connection.sendall(_beginning(data))
 
 
 _ALL = (
@@ -226,15 +231,9 @@ _ALL = (
     Fault(
         "truncated",
         "the reply ends at the limit of tokens",
-        lambda response, _: response._replace(
-            text=response.text[: len(response.text) * 2 // 3], finish_reason="length"
-        ),
+        _text(_beginning, finish_reason="length"),
     ),
-    Fault(
-        "cut_off",
-        "the reply ends in the middle, and nothing says so",
-        _text(lambda text: text[: len(text) * 2 // 3]),
-    ),
+    Fault("cut_off", "the reply ends in the middle, and nothing says so", _text(_beginning)),
     Fault("empty", "the reply has no text", _text(lambda _: "")),
     Fault("null", "the reply is `null`", _text(lambda _: "null")),
     Fault("prose", "the reply is a sentence that praises everything", _text(lambda _: _PROSE)),
@@ -247,9 +246,7 @@ _ALL = (
     ),
     Fault("wrong_ids", "verdicts for claims that were not shown", _lines(_other_numbers)),
     Fault("missing_ids", "the last verdict is missing", _lines(lambda lines: lines[:-1])),
-    Fault(
-        "duplicated_ids", "every verdict comes three times", _lines(lambda lines: 3 * list(lines))
-    ),
+    Fault("duplicated_ids", "every verdict comes three times", _lines(lambda lines: 3 * lines)),
     Fault("contradictory_duplicates", "two verdicts for each claim", _lines(_contradicting)),
     Fault("extra_keys", "fields that were not asked for", _with_more),
     Fault("huge", "3,000 verdicts more", _lines(lambda lines: [*lines, *_MANY_MORE])),
@@ -282,12 +279,7 @@ _ALL = (
     Fault("http_429", "HTTP 429 with Retry-After", _status(429, "slow down", retry_after="0.01")),
     Fault("http_500", "HTTP 500", _status(500, "broken")),
     Fault("http_503", "HTTP 503", _status(503, "overloaded")),
-    Fault(
-        "slow_first_byte",
-        "no byte ever comes",
-        _instead(delivery=lambda connection, _: _until_the_client_leaves(connection)),
-        slow=True,
-    ),
+    Fault("slow_first_byte", "no byte ever comes", _instead(delivery=_send_nothing), slow=True),
     Fault("slow_trickle", "a few bytes come, then no more", _instead(delivery=_trickle), slow=True),
     Fault(
         "drip",

@@ -67,10 +67,8 @@ class ScriptedRequest(NamedTuple):
     @property
     def text(self) -> str:
         """The contents of all messages, joined."""
-        contents = (message.get("content") or "" for message in self.body.get("messages", ()))
-        return "\n".join(
-            content if isinstance(content, str) else str(content) for content in contents
-        )
+        messages = self.body.get("messages", ())
+        return "\n".join(str(message.get("content") or "") for message in messages)
 
     @property
     def tag(self) -> str:

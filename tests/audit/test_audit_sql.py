@@ -27,7 +27,7 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.audit import AuditRecord, Review, Versions
 from langchain_groundedness.audit.redaction import Redaction
-from langchain_groundedness.audit.sql_store import database_of
+from langchain_groundedness.audit.sql_store import Store
 from langchain_groundedness.exceptions import AuditError, ReviewConflictError
 
 SECRET = "hunter2"  # noqa: S105  (made up)
@@ -595,8 +595,8 @@ def test_urls_that_cannot_work_are_refused_without_quoting_them(url: Any) -> Non
 
 
 def test_postgresql_is_reached_by_psycopg_unless_the_url_says_otherwise() -> None:
-    assert database_of("postgresql://h/d").url.drivername == "postgresql+psycopg"
-    assert database_of("postgres://h/d").url.drivername == "postgresql+psycopg"
+    assert Store("postgresql://h/d").url.drivername == "postgresql+psycopg"
+    assert Store("postgres://h/d").url.drivername == "postgresql+psycopg"
 
 
 def test_a_link_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
