@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from bisect import bisect_right
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,12 +62,10 @@ def locate_quote(quote: str, text: str, *, min_score: float = 90) -> tuple[int, 
 
 
 class _Folded(NamedTuple):
-    """A folded text, and the chunks of the original that it came from."""
+    """A folded text, and where each of its characters comes from in the original."""
 
     text: str
-    chunks: tuple[str, ...]
-    starts: tuple[int, ...]
-    sources: tuple[int, ...]
+    sources: Sequence[int]
 
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Find a folded quote; return its span in the original text."""
@@ -80,28 +78,15 @@ class _Folded(NamedTuple):
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Map a span of the folded text to whole characters of the original."""
-        return self._character(start)[0], self._character(end - 1)[1]
+        return self.sources[start], self.sources[end - 1] + 1
 
     def _is_edge(self, at: int) -> bool:
         """Return whether a character of the original starts at a position."""
-        return at >= len(self.text) or self.text[at] == " " or self._character(at)[2] == at
+        return not 0 < at < len(self.text) or self.sources[at - 1] != self.sources[at]
 
     def _is_whole(self, at: int) -> bool:
         """Return whether a character starts there that is not a combining mark."""
-        return self._is_edge(at) and not (
-            at < len(self.text) and unicodedata.combining(self.text[at])
-        )
-
-    def _character(self, at: int) -> tuple[int, int, int]:
-        """Return start and end of the original character at a position, and its folded start."""
-        index = max(0, bisect_right(self.starts, at) - 1)
-        source, place = self.sources[index], self.starts[index]
-        for character in self.chunks[index]:
-            size = len(_FOLDING[ord(character)])
-            if place + size > at:
-                return source, source + 1, place
-            source, place = source + 1, place + size
-        return source, source + 1, place  # the space after a chunk
+        return self._is_edge(at) and not unicodedata.combining(self.text[at : at + 1] or " ")
 
 
 class _Folding(dict[int, str]):
@@ -123,11 +108,9 @@ _CHUNK = re.compile(r"(\s*)(\S{1,64})")
 
 @lru_cache(maxsize=4)  # the quotes of one reply share a text
 def _fold_text(text: str) -> _Folded:
-    chunks: list[str] = []
-    starts: list[int] = []
-    sources: list[int] = []
     parts: list[str] = []
-    length, gap = 0, False
+    sources = array("q")
+    gap, end = False, 0
     for match in _CHUNK.finditer(text):
         gap = gap or bool(match[1])
         folded = match[2].translate(_FOLDING)
@@ -135,14 +118,15 @@ def _fold_text(text: str) -> _Folded:
             continue
         if gap and parts:
             parts.append(" ")
-            length += 1
-        gap = False
-        chunks.append(match[2])
-        starts.append(length)
-        sources.append(match.start(2))
+            sources.append(end)
         parts.append(folded)
-        length += len(folded)
-    return _Folded("".join(parts), tuple(chunks), tuple(starts), tuple(sources))
+        gap, (start, end) = False, match.span(2)
+        if match[2].isascii():
+            sources.extend(range(start, end))
+        else:
+            letters = enumerate(match[2], start)
+            sources.extend(place for place, letter in letters for _ in _FOLDING[ord(letter)])
+    return _Folded("".join(parts), sources)
 
 
 def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ __all__ = [
     "fold",
     "most_alike",
     "stem",
+    "telling_words",
     "word_stem",
 ]
 
@@ -77,6 +78,11 @@ def most_alike(text: str, others: Iterable[str]) -> int:
 def find_words(text: str) -> list[Word]:
     """Find all words of a text, stop words included, with their offsets."""
     return list(_recent_words(text) if len(text) <= _SENTENCE else each_word(text))
+
+
+def telling_words(text: str) -> list[Word]:
+    """Find the words of a text that are no stop words, with their offsets."""
+    return [word for word in find_words(text) if word.stem not in STOP_WORDS]
 
 
 def each_word(text: str) -> Iterator[Word]:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from langchain_groundedness.verification.embedded.encoder import (
     Encoder,
     Floats,
     Pair,
+    PerThreads,
     encoder,
     load_encoder,
 )
@@ -202,8 +203,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Break:
     folder = tmp_path / "model"
     shutil.copytree(MODEL, folder)
     monkeypatch.setattr(model_files, "files", lambda _: tmp_path)
-    unloaded = encoders._Encoders()  # noqa: SLF001  (a process loads each encoder once)
-    monkeypatch.setattr(encoders, "_ENCODERS", unloaded)
+    monkeypatch.setattr(encoders, "_ENCODERS", PerThreads(partial(load_encoder, folder)))
 
     def change(name: str, content: bytes | None) -> Path:
         (folder / name).unlink()

@@ -3,7 +3,6 @@
 Its own module because threads and forks are its subject, not claims.
 """
 
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from langchain_groundedness.verification.embedded.encoder import (
     Encoder,
     Floats,
     Pair,
-    default_threads,
+    PerThreads,
     encoder,
 )
 
@@ -67,24 +66,21 @@ class PairScorer:
 
     def _work(self) -> None:
         while requests := self._next():
-            try:
-                self._round(requests, encoder(self._threads))
-            except Exception as exc:  # noqa: BLE001  (whoever asked hears of it)
-                if len(requests) > 1:
-                    self._one_by_one(requests)
-                else:
-                    requests[0].fail(exc)
+            self._try_round(requests)
             with self._lock:
                 self._waiting.extend(request for request in requests if request.is_open)
 
-    def _one_by_one(self, requests: "Sequence[_Request]") -> None:
-        """Run requests separately after a failed round: one must not make the others fail."""
-        for request in requests:
-            try:
+    def _try_round(self, requests: "Sequence[_Request]") -> None:
+        """Score a part of each; where that fails, each alone: one must not fail the others."""
+        try:
+            self._round(requests, encoder(self._threads))
+        except Exception as exc:  # noqa: BLE001  (whoever asked hears of it)
+            if len(requests) == 1:
+                requests[0].fail(exc)
+                return
+            for request in requests:
                 if request.is_open:
-                    self._round([request], encoder(self._threads))
-            except Exception as exc:  # noqa: BLE001  (as above)
-                request.fail(exc)
+                    self._try_round([request])
 
     def _next(self) -> "list[_Request]":
         """Take as many requests as fit in a round."""
@@ -145,37 +141,12 @@ class _Request:
 
 
 def _key(pair: Pair) -> bytes:
-    digest = blake2b(digest_size=16)
-    for text in pair:
-        encoded = text.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return digest.digest()
+    return blake2b(repr(pair).encode(), digest_size=16).digest()
 
 
-class _Scorers:
-    """Those of this process, one for each number of threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._started: dict[int, PairScorer] = {}
-
-    def get(self, threads: int) -> PairScorer:
-        with self._lock:
-            if threads not in self._started:
-                self._started[threads] = PairScorer(threads)
-            return self._started[threads]
-
-    def reset_after_fork(self) -> None:
-        """A forked child has none of its parent's threads: it starts workers of its own."""
-        self._lock, self._started = threading.Lock(), {}
-
-
-_SCORERS = _Scorers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SCORERS.reset_after_fork)
+_SCORERS = PerThreads(PairScorer)
 
 
 def pair_scorer(threads: int | None = None) -> PairScorer:
     """Return the worker of this process."""
-    return _SCORERS.get(threads or default_threads())
+    return _SCORERS.get(threads)

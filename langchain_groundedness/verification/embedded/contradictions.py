@@ -149,7 +149,7 @@ class _Pair(NamedTuple):
             *(self.claim[mine.start : mine.end], mine.start, mine.end),
             *(self.quote[theirs.start : theirs.end], theirs.start, theirs.end),
             agreement,
-            is_parallel(self.claim_words, [mine], self.quote, self.quote_words, [theirs]),
+            is_parallel(self.claim_words, mine, self.quote, self.quote_words, theirs),
         )
 
 
@@ -261,8 +261,9 @@ def _context(claimed: _Around, given: _Around) -> float:
 
 
 def _around(words: list[Word], span: Span) -> _Around:
-    before = [w.stem for w in words if w.end <= span.start and w.stem not in STOP_WORDS]
-    after = [w.stem for w in words if w.start >= span.end and w.stem not in STOP_WORDS]
+    telling = [w for w in words if w.stem not in STOP_WORDS]
+    before = [w.stem for w in telling if w.end <= span.start]
+    after = [w.stem for w in telling if w.start >= span.end]
     return before[::-1][:_NEAR], after[:_NEAR]
 
 
@@ -274,16 +275,21 @@ def _names(pair: _Pair) -> Iterator[tuple[float, Difference]]:
         agreement = pair.agreement([claimed])
         if agreement < _SAME_SUBJECT:
             continue
+        name = pair.claim[claimed.start : claimed.end]
+        around, follows = _around(pair.claim_words, claimed), _last(pair.claim_words, claimed)
         for given in others:
-            if _is_short_for(
-                pair.claim[claimed.start : claimed.end], pair.quote[given.start : given.end]
-            ):
+            around_given = _around(pair.quote_words, given)
+            # Both follow the same words: "created by X", "created by Y".
+            same_place = around[0][:1] == around_given[0][:1] != []
+            if not same_place or follows != _last(pair.quote_words, given):
                 continue
-            if _same_place(pair.claim_words, claimed, pair.quote_words, given):
-                context = _context(
-                    _around(pair.claim_words, claimed), _around(pair.quote_words, given)
-                )
+            if not _is_short_for(name, pair.quote[given.start : given.end]):
+                context = _context(around, around_given)
                 yield context + agreement, pair.difference("name", claimed, given, agreement)
+
+
+def _last(words: list[Word], before: Span) -> str:
+    return next((w.stem for w in reversed(words) if w.end <= before.start), "")
 
 
 def _is_short_for(name: str, other: str) -> bool:
@@ -297,35 +303,18 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]
     """Yield the names of a text that share no word with the other text."""
     common = rarity()
     for part in name_spans(text):
-        inside = [w for w in words if part.start <= w.start < part.end]
-        if not inside or any(w.stem in other for w in inside if w.stem not in STOP_WORDS):
-            continue
-        opens = not text[: part.start].rstrip() or text[: part.start].rstrip()[-1] in ".!?:"
-        lone = len(inside) == 1 and inside[0].stem in common.idf
-        if all(w.stem in STOP_WORDS for w in inside):
-            continue
-        if opens and lone and inside[0].stem not in common.names:
-            continue
-        yield part
+        inside = [w.stem for w in words if part.start <= w.start < part.end]
+        telling = set(inside) - STOP_WORDS
+        opens = text[: part.start].rstrip()[-1:] in ".!?:"
+        lone = len(inside) == 1 and inside[0] in common.idf and inside[0] not in common.names
+        if telling and not telling & other and not (opens and lone):
+            yield part
 
 
 def name_spans(text: str) -> Iterator[Part]:
     """Yield what may be the names of a text: words with a capital, and what joins them."""
     for match in _NAME.finditer(text):
         yield Part(match.start(), match.start() + len(match.group().rstrip("_")))
-
-
-def _same_place(
-    claim_words: list[Word], claimed: Span, quote_words: list[Word], given: Span
-) -> bool:
-    """Return whether both follow the same words: "created by X", "created by Y"."""
-    mine = [w.stem for w in claim_words if w.end <= claimed.start][::-1]
-    theirs = [w.stem for w in quote_words if w.end <= given.start][::-1]
-    if not mine or not theirs or mine[0] != theirs[0]:
-        return False
-    content_mine = next((w for w in mine if w not in STOP_WORDS), None)
-    content_theirs = next((w for w in theirs if w not in STOP_WORDS), None)
-    return content_mine is not None and content_mine == content_theirs
 
 
 def _polarity(pair: _Pair) -> Difference | None:

@@ -1,8 +1,8 @@
 """The embedded verifier as a LangChain decision model. Needs langchain-core >= 1.8."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 from typing_extensions import override
@@ -116,37 +116,27 @@ class EmbeddedDecisionModel(CheckedOptions, BaseDecisionModel):
 
     @override
     def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
-        asked = [_read_question(name, question) for name, question in questions.items()]
-        if not asked:
+        if not questions:
             msg = f"there are no questions; {_ACCEPTED_QUESTIONS}"
             raise InputFormatError(msg)
+        claims = [
+            Claim(id=str(place), text=_claim_of(name, question))
+            for place, (name, question) in enumerate(questions.items())
+        ]
         evidence = _read_state(state)
-        claims = (Claim(id=str(place), text=each.claim) for place, each in enumerate(asked))
         task = VerificationTask(
             claims=tuple(claims), documents=evidence.documents, question=evidence.question
         )
         [verdicts] = ProbabilisticVerifier(threads=self.threads).judge_all([task])
-        _require_probabilities(asked, verdicts)
+        known = _require_probabilities(questions, verdicts)
+        answers = map(_answer, questions.values(), verdicts, known)
         return ClassifierResponse(
-            model=self.model,
-            answers={
-                each.name: _answer(each, verdict, verdict.class_probabilities)
-                for each, verdict in zip(asked, verdicts, strict=True)
-                if verdict.class_probabilities is not None
-            },
+            model=self.model, answers=dict(zip(questions, answers, strict=True))
         )
 
 
-class _Asked(NamedTuple):
-    """One question."""
-
-    name: str
-    claim: str
-    labels: Sequence[str] | None
-    """`None` for a `Noul`."""
-
-
-def _read_question(name: str, question: Any) -> _Asked:
+def _claim_of(name: str, question: Any) -> str:
+    """Return the claim that a question asks about, if all of the question can be answered."""
     shown = repr(str(name)[:_LONGEST_NAME])
     if not isinstance(question, Noul | Choice):
         msg = f"question {shown} is of type {type(question).__name__}; {_ACCEPTED_QUESTIONS}"
@@ -156,9 +146,7 @@ def _read_question(name: str, question: Any) -> _Asked:
         kind = type(claim).__name__
         msg = f"the instructions of question {shown} are of type {kind}; {_ACCEPTED_QUESTIONS}"
         raise InputFormatError(msg)
-    if isinstance(question, Noul):
-        return _Asked(name, claim, None)
-    labels = tuple(question.criteria)
+    labels = () if isinstance(question, Noul) else tuple(question.criteria)
     unknown = [label[:_LONGEST_NAME] for label in labels if label not in _LABELS]
     if unknown:
         came = ", ".join(map(repr, unknown))
@@ -168,7 +156,7 @@ def _read_question(name: str, question: Any) -> _Asked:
         if _LABELS[one] & _LABELS[other]:
             msg = f"labels {one!r} and {other!r} of question {shown} overlap; {_ACCEPTED_QUESTIONS}"
             raise InputFormatError(msg)
-    return _Asked(name, claim, labels)
+    return claim
 
 
 def _read_state(state: Any) -> CheckInput:
@@ -195,34 +183,37 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _require_probabilities(
-    asked: Sequence[_Asked], verdicts: Sequence[ProbabilisticVerdict]
-) -> None:
-    failed = [
-        (each.name, verdict.reason or "the claim says nothing that could be looked for")
-        for each, verdict in zip(asked, verdicts, strict=True)
-        if verdict.class_probabilities is None
-    ]
-    if failed:
-        names = ", ".join(repr(name[:_LONGEST_NAME]) for name, _ in failed)
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in failed))
+    names: Iterable[str], verdicts: Sequence[ProbabilisticVerdict]
+) -> list[ClassProbabilities]:
+    known = [v.class_probabilities for v in verdicts if v.class_probabilities is not None]
+    if len(known) < len(verdicts):
+        failed = {
+            name: verdict.reason or "the claim says nothing that could be looked for"
+            for name, verdict in zip(names, verdicts, strict=True)
+            if verdict.class_probabilities is None
+        }
+        shown = ", ".join(repr(name[:_LONGEST_NAME]) for name in failed)
+        reasons = "; ".join(dict.fromkeys(failed.values()))
         msg = (
-            f"could not check {names}: {reasons}. Ask with whole sentences, or give the question "
+            f"could not check {shown}: {reasons}. Ask with whole sentences, or give the question "
             "that they answer in the state, and evidence with text in it"
         )
-        raise VerificationError(msg, claim_ids=tuple(name for name, _ in failed))
+        raise VerificationError(msg, claim_ids=tuple(failed))
+    return known
 
 
 def _answer(
-    asked: _Asked, verdict: ProbabilisticVerdict, class_probabilities: ClassProbabilities
+    question: Question, verdict: ProbabilisticVerdict, found: ClassProbabilities
 ) -> NoulAnswer | ChoiceAnswer:
-    if asked.labels is None:
-        return NoulAnswer(type="noul", noul=class_probabilities.supported)
-    of_verdict = class_probabilities._asdict()
+    if not isinstance(question, Choice):
+        return NoulAnswer(type="noul", noul=found.supported)
+    of_verdict = found._asdict()
     probabilities = {
-        label: min(1.0, sum(of_verdict[name] for name in _LABELS[label])) for label in asked.labels
+        label: min(1.0, sum(of_verdict[name] for name in _LABELS[label]))
+        for label in question.criteria
     }
     choice = max(
-        asked.labels, key=lambda label: (verdict.verdict in _LABELS[label], probabilities[label])
+        probabilities, key=lambda label: (verdict.verdict in _LABELS[label], probabilities[label])
     )
     return ChoiceAnswer(
         type="choice",

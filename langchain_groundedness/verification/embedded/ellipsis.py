@@ -11,12 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, find_words
-from langchain_groundedness.verification.embedded.polarity import (
-    Part,
-    is_verb,
-    says_no,
-)
+from langchain_groundedness.text.words import AUXILIARIES, telling_words
+from langchain_groundedness.verification.embedded.polarity import Part, is_verb, says_no
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
 __all__ = ["Clause", "clause_about", "full_clauses"]
@@ -104,7 +100,7 @@ def clause_about(claim: str, sentence: str) -> str | None:
 
 
 def _content(text: str) -> set[str]:
-    return {word.stem for word in find_words(text) if word.stem not in STOP_WORDS}
+    return {word.stem for word in telling_words(text)}
 
 
 @lru_cache(maxsize=2048)
@@ -285,13 +281,9 @@ def _places(
 
 def _same_kind(part: _Part, other: _Part, *, subject_ends: int, first: bool) -> bool:
     if part.quantity is None or other.quantity is None:
-        in_subject = first or part.preposition or other.start >= subject_ends
-        return (
-            part.quantity is other.quantity
-            and part.preposition == other.preposition
-            and bool(in_subject)
-            and (bool(part.preposition) or other.start < subject_ends)
-        )
+        both_subjects = first and other.start < subject_ends
+        same = part.quantity is other.quantity and part.preposition == other.preposition
+        return same and (both_subjects or bool(part.preposition))
     mine, theirs = part.quantity, other.quantity
     return mine.kind == theirs.kind and mine.unit in ("", theirs.unit)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = [
     "LONGEST_PAIR",
     "Encoder",
     "Pair",
+    "PerThreads",
     "default_threads",
     "encoder",
     "load_encoder",
@@ -62,6 +63,8 @@ _FILES = ("encoder.onnx", "tokenizer.json")
 _VNNI = {"avx512_vnni", "avx_vnni"}
 
 Floats = NDArray[np.float32]
+
+_T = TypeVar("_T")
 
 
 class Pair(NamedTuple):
@@ -152,7 +155,7 @@ def _encodable(text: str) -> str:
 
 def encoder(threads: int | None = None) -> Encoder:
     """Load the encoder that is shipped with the package, once for each number of threads."""
-    return _ENCODERS.get(threads or default_threads())
+    return _ENCODERS.get(threads)
 
 
 def default_threads() -> int:
@@ -169,27 +172,33 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-class _Encoders:
-    """Those of this process, one for each number of threads."""
+class PerThreads(Generic[_T]):
+    """What a process makes once for each number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int], _T]) -> None:
+        """Prepare; a forked child makes everything anew."""
+        self._make = make
         self._lock = threading.Lock()
-        self._loaded: dict[int, Encoder] = {}
+        self._made: dict[int, _T] = {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._reset)
 
-    def get(self, threads: int) -> Encoder:
+    def get(self, threads: int | None) -> _T:
+        """Return what is made for so many threads, by default as many as suit the computer."""
+        threads = threads or default_threads()
         with self._lock:
-            if threads not in self._loaded:
-                self._loaded[threads] = load_encoder(model_folder(), threads)
-            return self._loaded[threads]
+            if threads not in self._made:
+                self._made[threads] = self._make(threads)
+            return self._made[threads]
 
-    def reset_after_fork(self) -> None:
+    def _reset(self) -> None:
         """Keep what a forked child has of its parent, but do not use it: the threads are missing.
 
         A network that is freed waits for its threads: these are never freed.
         """
-        for inherited in self._loaded.values():
+        for inherited in self._made.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
-        self._lock, self._loaded = threading.Lock(), {}
+        self._lock, self._made = threading.Lock(), {}
 
 
 def load_encoder(folder: Traversable, threads: int) -> Encoder:
@@ -282,7 +291,4 @@ def _checked(folder: Traversable) -> tuple[bytes, bytes]:
     return network, words
 
 
-_ENCODERS = _Encoders()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_ENCODERS.reset_after_fork)
+_ENCODERS = PerThreads(lambda threads: load_encoder(model_folder(), threads))

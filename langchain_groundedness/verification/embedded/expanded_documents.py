@@ -9,6 +9,7 @@ Its own module because the index need not know markdown or JSON.
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from langchain_groundedness.text.markdown import Block, blocks, table_cells
@@ -21,6 +22,7 @@ _MARKERS = " \t#=*_>"
 _BOLD_LEVEL = 2
 """Level of a line in bold, which has no heading signs: below the title."""
 _ENDS = (".", "!", "?", ":")
+_OF_TABLE = ("row", "delimiter")
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -89,30 +91,32 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 def _of_markdown(text: str) -> Iterator[_Piece]:
     headings: list[str] = []
-    columns: list[str] = []
-    header: Block | None = None
-    in_table = False
-    for block in blocks(text):
-        if block.kind in ("row", "delimiter"):
-            is_row = block.kind == "row"
-            if is_row and in_table:
-                yield _whole(text, block, _under(headings, _row(columns, text, block)))
-            elif not in_table:
-                columns = table_cells(text[block.body : block.end]) if is_row else []
-            header = block if is_row and not in_table else None
-            in_table = True
+    for in_table, neighbours in groupby(blocks(text), lambda each: each.kind in _OF_TABLE):
+        if in_table:
+            yield from _table(text, list(neighbours), headings)
             continue
-        if header is not None:  # a row alone
-            yield from (_Piece(s.start, s.end) for s in split_block(text, header))
-        header, in_table = None, False
-        if block.kind in ("heading", "title"):
-            yield _heading(text, block, headings)
-        elif block.kind == "item":
-            yield from _item(text, block, headings)
-        else:
-            yield from (_Piece(s.start, s.end) for s in split_block(text, block))
-    if header is not None:
-        yield from (_Piece(s.start, s.end) for s in split_block(text, header))
+        for block in neighbours:
+            if block.kind in ("heading", "title"):
+                yield _heading(text, block, headings)
+            elif block.kind == "item":
+                yield from _item(text, block, headings)
+            else:
+                yield from _sentences(text, block)
+
+
+def _table(text: str, lines: Sequence[Block], headings: Sequence[str]) -> Iterator[_Piece]:
+    first, *others = lines
+    has_header = first.kind == "row"
+    if has_header and not others:  # a row alone
+        yield from _sentences(text, first)
+    columns = table_cells(text[first.body : first.end]) if has_header else []
+    for line in others:
+        if line.kind == "row":
+            yield _whole(text, line, _under(headings, _row(columns, text, line)))
+
+
+def _sentences(text: str, block: Block) -> Iterator[_Piece]:
+    return (_Piece(each.start, each.end) for each in split_block(text, block))
 
 
 def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
@@ -126,11 +130,9 @@ def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
 
 
 def _item(text: str, block: Block, headings: Sequence[str]) -> Iterator[_Piece]:
-    for number, sentence in enumerate(split_block(text, block)):
-        meant = None
-        if not number:
-            meant = _under(headings, _ended(text[block.body : sentence.end].strip()))
-        yield _Piece(sentence.start, sentence.end, meant)
+    first, *others = _sentences(text, block)
+    yield first._replace(meant=_under(headings, _ended(text[block.body : first.end].strip())))
+    yield from others
 
 
 def _whole(text: str, block: Block, meant: str) -> _Piece:

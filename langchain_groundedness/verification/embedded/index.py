@@ -5,6 +5,8 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from itertools import takewhile
+from operator import eq
 from typing import NamedTuple
 
 import numpy as np
@@ -67,30 +69,19 @@ class IndexQuantities:
     def __init__(self, texts: Sequence[str], documents: Ints, starts: Ints) -> None:
         """Read all quantities of all documents."""
         codes: dict[Quantity, int] = {}
-        places, values, counts = array("q"), array("q"), array("q")
-        for text in texts:
-            before = len(places)
+        rows = array("q")
+        for number, text in enumerate(texts):
             for quantity in each_quantity(text):
-                places.append(quantity.start)
-                values.append(codes.setdefault(quantity._replace(start=0, end=0), len(codes)))
-            counts.append(len(places) - before)
+                code = codes.setdefault(quantity._replace(start=0, end=0), len(codes))
+                rows.extend((number, quantity.start, code))
+        in_documents, places, self._value_of = _columns(rows, 3)
         self._values = list(codes)
         self._numbers: Floats = np.array([_number(value) for value in codes])
         self._written: Floats = np.array([_number(value.as_written) for value in codes])
         self._years: Floats = np.array([float(value.date[0] or -1) for value in codes])
-        self._measures = {"": 0}
-        self._measure_of: Ints = np.array(
-            [self._measures.setdefault(value.unit, len(self._measures)) for value in codes],
-            dtype=np.int64,
-        )
+        self._units = np.array([value.unit for value in codes], dtype=np.str_)
         self._sentence_count = len(documents)
-        self._sentences = _sentences_of(
-            np.repeat(np.arange(len(texts)), np.array(counts, dtype=np.int64)),
-            np.array(places, dtype=np.int64),
-            documents,
-            starts,
-        )
-        self._value_of: Ints = np.array(values, dtype=np.int64)
+        self._sentences = _sentences_of(in_documents, places, documents, starts)
         self._by_value: Ints = np.argsort(self._value_of, kind="stable")
         self._bounds: Ints = np.searchsorted(
             self._value_of[self._by_value], np.arange(len(codes) + 1)
@@ -130,8 +121,7 @@ class IndexQuantities:
     def _naming(self, unit: str) -> NDArray[np.bool_]:
         """Return which sentences name a unit of measure."""
         naming = np.zeros(self._sentence_count, dtype=bool)
-        values = self._measure_of == self._measures.get(unit, -1)
-        naming[self._sentences[values[self._value_of]]] = True
+        naming[self._sentences[(self._units == unit)[self._value_of]]] = True
         return naming
 
 
@@ -143,35 +133,23 @@ class EvidenceIndex:
         self.vocabulary: dict[str, int] = {}
         self._texts: list[str] = []
 
-        # Columns of numbers: objects by the hundred thousand would hold up the event loop whenever
-        # the garbage collector looks at them all.
-        stems, sizes, numbers, starts, ends, source_starts, source_ends = (
-            array("q") for _ in range(7)
-        )
-        headings = array("b")
+        # Numbers: objects by the hundred thousand would hold up the event loop whenever the garbage
+        # collector looks at them all.
+        stems, rows = array("q"), array("q")
         for number, document in enumerate(documents):
             text, sentences = expand_document(document.page_content)
             self._texts.append(text)
             for unit, words in _units(text, sentences):
-                numbers.append(number)
-                starts.append(unit.start)
-                ends.append(unit.end)
-                source_starts.append(unit.source_start)
-                source_ends.append(unit.source_end)
-                headings.append(unit.is_heading)
-                sizes.append(len(words))
+                rows.extend((number, len(words), *unit))
                 stems.extend(
                     self.vocabulary.setdefault(word.stem, len(self.vocabulary)) for word in words
                 )
+        columns = _columns(rows, 2 + len(EvidenceUnit._fields))
+        self.document_of, sizes, self._starts, self._ends = columns[:4]
+        self._source_starts, self._source_ends, _, self._headings = columns[4:]
         self.stems: Ints = np.array(stems, dtype=np.int64)
         self.first: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        self.document_of: Ints = np.array(numbers, dtype=np.int64)
-        self._starts: Ints = np.array(starts, dtype=np.int64)
-        self._ends: Ints = np.array(ends, dtype=np.int64)
-        self._source_starts: Ints = np.array(source_starts, dtype=np.int64)
-        self._source_ends: Ints = np.array(source_ends, dtype=np.int64)
-        self._headings = np.array(headings, dtype=np.bool_)
-        self._index_words(np.array(sizes, dtype=np.int64))
+        self._index_words(sizes)
 
     def __len__(self) -> int:
         """Count the sentences, and the pieces of overlong ones."""
@@ -278,6 +256,11 @@ def _part(text: str, sentence: EvidenceUnit, start: int, end: int) -> EvidenceUn
     )
 
 
+def _columns(rows: "array[int]", number: int) -> Ints:
+    """Read rows of so many numbers, written one after the other, as columns."""
+    return np.array(rows, dtype=np.int64).reshape(-1, number).T.copy()
+
+
 def _distinct(keys: Ints) -> Ints:
     """Sort keys and leave out repetitions.
 
@@ -289,12 +272,7 @@ def _distinct(keys: Ints) -> Ints:
 
 
 def _shared_beginning(one: str, other: str) -> int:
-    same = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        same += 1
-    return same
+    return sum(takewhile(bool, map(eq, one, other)))
 
 
 def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:

@@ -6,6 +6,7 @@ unless a calibration has another.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -193,14 +194,21 @@ def _judge(
     threshold: float,
 ) -> ClaimVerdict:
     finding = evidence.finding
+    overridden = finding is not None and overrides_model(
+        finding, evidence.statement, evidence.match
+    )
     if evidence.statement.denies:
-        return _judge_denial(evidence, probability, model, threshold)
-    if finding is not None and overrides_model(finding, evidence.statement, evidence.match):
+        denied = finding if overridden else None
+        return _judge_denial(evidence, denied, probability, model, threshold)
+    if finding is not None and overridden:
         probability = min(probability, model.support_despite[finding.difference.kind])
     if probability >= threshold:
         return _supported(evidence, probability)
     if finding is not None:
-        return _contradicted(evidence, probability, finding)
+        cited = evidence.cite([finding.window.first])
+        correction = finding.difference.evidence_value
+        explanation = _wording(finding.difference)
+        return _contradicted(evidence, probability, explanation, cited, correction)
     if (
         reading
         and (1 - probability) * model.contradiction_probability(reading) >= SURE_CONTRADICTION
@@ -261,15 +269,19 @@ def _conflicts(finding: LocatedDifference, cited: Sequence[int]) -> bool:
 
 
 def _contradicted(
-    evidence: ClaimEvidence, probability: float, finding: LocatedDifference
+    evidence: ClaimEvidence,
+    probability: float,
+    explanation: str,
+    citations: tuple[Citation, ...],
+    correction: str | None,
 ) -> ClaimVerdict:
     return ClaimVerdict(
         claim=evidence.claim,
         verdict="contradicted",
         support_probability=probability,
-        explanation=_wording(finding.difference),
-        citations=evidence.cite([finding.window.first]),
-        correction=finding.difference.evidence_value,
+        explanation=explanation,
+        citations=citations,
+        correction=correction,
         verifier=VERIFIER,
     )
 
@@ -295,15 +307,9 @@ def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     units = _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
     cited = evidence.cite(_decisive_first(units, evidence))
     only_headings = all(map(evidence.sources.is_heading, units))
-    return ClaimVerdict(
-        claim=evidence.claim,
-        verdict="contradicted",
-        support_probability=probability,
-        explanation="A passage about the same thing says otherwise.",
-        citations=cited,
-        correction=None if only_headings else _sentence(cited[0]),
-        verifier=VERIFIER,
-    )
+    correction = None if only_headings else _sentence(cited[0])
+    explanation = "A passage about the same thing says otherwise."
+    return _contradicted(evidence, probability, explanation, cited, correction)
 
 
 def _sentence(citation: Citation) -> str | None:
@@ -312,37 +318,31 @@ def _sentence(citation: Citation) -> str | None:
 
 
 def _judge_denial(
-    evidence: ClaimEvidence, probability: float, model: SupportModel, threshold: float
+    evidence: ClaimEvidence,
+    denied: LocatedDifference | None,
+    probability: float,
+    model: SupportModel,
+    threshold: float,
 ) -> ClaimVerdict:
     """Judge a bare "no": supported by what contradicts the question, and the other way round.
 
     A difference that would not outweigh the model does not count here either: another year beside
     the one that was asked for denies nothing.
     """
-    if evidence.finding is not None and overrides_model(
-        evidence.finding, evidence.statement, evidence.match
-    ):
-        difference = evidence.finding.difference
+    if denied is not None:
         return ClaimVerdict(
             claim=evidence.claim,
             verdict="supported",
-            support_probability=1 - model.support_despite[difference.kind],
-            explanation=f"What the question asks is denied. {_wording(difference)}",
-            citations=evidence.cite([evidence.finding.window.first]),
+            support_probability=1 - model.support_despite[denied.difference.kind],
+            explanation=f"What the question asks is denied. {_wording(denied.difference)}",
+            citations=evidence.cite([denied.window.first]),
             verifier=VERIFIER,
         )
     if probability < threshold:
         return _unverifiable(evidence.claim, None, "No passage denies what the question asks.")
     cited = evidence.cite([evidence.match.best[0].first])
-    return ClaimVerdict(
-        claim=evidence.claim,
-        verdict="contradicted",
-        support_probability=1 - probability,
-        explanation="The documents affirm what the question asks.",
-        citations=cited,
-        correction=_sentence(cited[0]),
-        verifier=VERIFIER,
-    )
+    explanation = "The documents affirm what the question asks."
+    return _contradicted(evidence, 1 - probability, explanation, cited, _sentence(cited[0]))
 
 
 def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> ClaimVerdict:
@@ -358,15 +358,15 @@ def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> 
 def _overlapping_units(window: Window, statement: ParsedClaim, index: EvidenceIndex) -> list[int]:
     """Return the units of a window that share a word or a quantity with the statement."""
     stems = {index.vocabulary.get(item.stem) for item in statement.items}
+    giving = {
+        unit
+        for quantity in statement.quantities
+        for unit in index.units_giving(quantity, statement.quantities).tolist()
+    }
     sharing = [
         unit
         for unit in range(window.first, window.last + 1)
-        if stems & set(index.stems_in(unit, unit).tolist())
-        or any(
-            unit in index.units_giving(item.quantity, statement.quantities)
-            for item in statement.items
-            if item.quantity
-        )
+        if unit in giving or stems & set(index.stems_in(unit, unit).tolist())
     ]
     return sharing or [window.first]
 
@@ -390,20 +390,17 @@ def _why_unverifiable(statement: ParsedClaim, match: Match | None) -> str:
 
 def _missing(statement: ParsedClaim, found: Floats | None) -> list[str]:
     """Name what was not found; neighbouring words make one phrase."""
-    spans: list[tuple[int, int]] = []
-    before_was_missing = False
-    for number, item in enumerate(statement.items):
-        missing = item.own and (found is None or found[number] < _HALF)
+
+    def is_missing(numbered: tuple[int, Item]) -> bool:
+        number, item = numbered
+        return item.own and (found is None or bool(found[number] < _HALF))
+
+    phrases = []
+    for missing, run in groupby(enumerate(statement.items), key=is_missing):
+        places = [statement.place(item) for _, item in run]
         if missing:
-            word = statement.words[item.position]
-            start = item.quantity.start if item.quantity else word.start
-            end = item.quantity.end if item.quantity else word.end
-            if before_was_missing:
-                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-            else:
-                spans.append((start, end))
-        before_was_missing = missing
-    return list(dict.fromkeys(statement.text[start:end] for start, end in spans))
+            phrases.append(statement.text[places[0].start : max(place.end for place in places)])
+    return list(dict.fromkeys(phrases))
 
 
 def find_difference(
@@ -455,7 +452,8 @@ def overrides_model(finding: LocatedDifference, statement: ParsedClaim, match: M
         return False
     if difference.kind == "polarity":
         return finding.window == match.sentences[0]
-    value = np.array([_inside(difference, item, statement) for item in statement.items])
+    starts = np.array([statement.place(item).start for item in statement.items])
+    value = (difference.claim_start <= starts) & (starts < difference.claim_end)
     elsewhere = [
         _recall_without_value(window, value, match)
         for window in match.pool
@@ -464,11 +462,6 @@ def overrides_model(finding: LocatedDifference, statement: ParsedClaim, match: M
     here = _recall_without_value(finding.window, value, match)
     more = max(elsewhere, default=0.0) + _RECALL_MARGIN < here
     return more and (difference.parallel or not elsewhere)
-
-
-def _inside(difference: Difference, item: Item, statement: ParsedClaim) -> bool:
-    start = item.quantity.start if item.quantity else statement.words[item.position].start
-    return difference.claim_start <= start < difference.claim_end
 
 
 def _recall_without_value(window: Window, value: NDArray[np.bool_], match: Match) -> float:

@@ -2,12 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
-from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words, stem
+from langchain_groundedness.text.words import (
+    AUXILIARIES,
+    STOP_WORDS,
+    Word,
+    find_words,
+    stem,
+    telling_words,
+)
 from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.quantities import Quantity
 
 __all__ = [
     "Part",
@@ -77,35 +84,26 @@ class Part(NamedTuple):
     end: int
 
 
-def negations(text: str) -> list[Part]:
-    """Find what negates in a text."""
-    return [Part(*match.span()) for match in _NEGATION.finditer(text)]
-
-
-def only_one_denies(
-    mine: AbstractSet[str], claim: str, theirs: AbstractSet[str], evidence: str
-) -> bool:
-    """Return whether one of two texts says what only the other one denies."""
-    if not (mine or theirs) or (mine and theirs):
-        return False
-    all_mine = {word.stem for word in find_words(claim)}
-    all_theirs = {word.stem for word in find_words(evidence)}
-    return bool((mine & all_theirs) | (theirs & all_mine))
+Span: TypeAlias = Part | Quantity
+"""The place of something in a text."""
 
 
 @lru_cache(maxsize=256)
 def denials(text: str) -> tuple[Part, ...]:
     """Find what denies or forbids in a text."""
-    found = (match for pattern in (_AVOID, _INSTEAD) for match in pattern.finditer(text))
-    return (*negations(text), *(Part(*match.span()) for match in found))
+    patterns = (_NEGATION, _AVOID, _INSTEAD)
+    return tuple(Part(*m.span()) for pattern in patterns for m in pattern.finditer(text))
 
 
 def denial_differs(claim: str, evidence: str) -> bool:
-    """Return whether one of two texts denies what the other one says."""
+    """Return whether only one of two texts denies something, which the other one says."""
     mine, theirs = _denied(claim), _denied(evidence)
-    if theirs and {word.stem for word in find_words(claim)} & _affirmed(evidence):
+    if bool(mine) == bool(theirs):
         return False
-    return only_one_denies(mine, claim, theirs, evidence)
+    if mine:
+        return any(word.stem in mine for word in find_words(evidence))
+    said = {word.stem for word in find_words(claim)}
+    return bool(theirs & said) and not said & _affirmed(evidence)
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +112,7 @@ def _denied(text: str) -> frozenset[str]:
     parts = denials(text)
     if not parts:
         return frozenset()
-    content = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    content = telling_words(text)
     denied: set[str] = set()
     for part in parts:
         end = _CLAUSE_END.search(text, part.end)
@@ -140,7 +138,7 @@ def _affirmed(text: str) -> set[str]:
     but = _BUT.search(text, parts[0].end) if parts else None
     if but is None:
         return set()
-    words = [word for word in find_words(text) if word.stem not in STOP_WORDS]
+    words = telling_words(text)
     before = {word.stem for word in words if word.start < but.start()}
     return {word.stem for word in words if word.start >= but.end()} - before
 
@@ -156,32 +154,14 @@ def is_verb(word: str) -> bool:
     )
 
 
-class Span(Protocol):
-    """The place of something in a text."""
-
-    @property
-    def start(self) -> int:
-        """Offset of its first character."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Offset after its last character."""
-        ...
-
-
 def is_parallel(
-    claim_words: Sequence[Word],
-    claim_parts: Sequence[Span],
-    quote: str,
-    quote_words: Sequence[Word],
-    quote_parts: Sequence[Span],
+    claim_words: Sequence[Word], claimed: Span, quote: str, quote_words: Sequence[Word], given: Span
 ) -> bool:
-    """Return whether a quote, or a clause of it, makes the claim's statement, except for parts."""
-    mine = _content(claim_words, claim_parts)
-    for clause in _clauses(quote, quote_parts):
+    """Return whether a quote, or a clause of it, makes the claim's statement, except for a part."""
+    mine = _content(claim_words, claimed)
+    for clause in _clauses(quote, given):
         inside = [w for w in quote_words if clause.start <= w.start < clause.end]
-        theirs = _content(inside, quote_parts)
+        theirs = _content(inside, given)
         if len(mine) < _FEWEST_IN_CLAUSE and clause.end - clause.start < len(quote):
             continue
         shared = _weight(mine & theirs)
@@ -190,11 +170,11 @@ def is_parallel(
     return False
 
 
-def _content(words: Sequence[Word], without: Sequence[Span]) -> set[str]:
+def _content(words: Sequence[Word], without: Span) -> set[str]:
     return {
         w.stem
         for w in words
-        if w.stem not in STOP_WORDS and not any(s.start <= w.start < s.end for s in without)
+        if w.stem not in STOP_WORDS and not without.start <= w.start < without.end
     }
 
 
@@ -203,11 +183,11 @@ def _weight(stems: set[str]) -> float:
     return sum(table.weight(word) for word in stems)
 
 
-def _clauses(quote: str, parts: Sequence[Span]) -> Iterator[Part]:
+def _clauses(quote: str, part: Span) -> Iterator[Part]:
+    """Yield a quote, and the clause of it that a part is in."""
     yield Part(0, len(quote))
-    if parts:
-        ends = [m.start() for m in _PARALLEL_CLAUSE_END.finditer(quote)]
-        yield Part(
-            max((end for end in ends if end <= parts[0].start), default=0),
-            min((end for end in ends if end >= parts[0].end), default=len(quote)),
-        )
+    ends = [m.start() for m in _PARALLEL_CLAUSE_END.finditer(quote)]
+    yield Part(
+        max((end for end in ends if end <= part.start), default=0),
+        min((end for end in ends if end >= part.end), default=len(quote)),
+    )

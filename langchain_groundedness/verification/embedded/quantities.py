@@ -88,23 +88,15 @@ _WORDED = "|".join(sorted((*NUMBER_WORDS, "a hundred", "hundred"), key=len, reve
 _CURRENCY = r"us\$|[$€£¥₹]|(?:usd|eur|gbp)\b"
 _MAGNITUDE = r"hundred|thousand|millions?|billions?|trillion|mio|mn|bn|tn|[kmbt]"
 CURRENCIES = {
-    "$": "$",
-    "us$": "$",
-    "usd": "$",
-    "dollar": "$",
-    "dollars": "$",
-    "€": "€",
-    "eur": "€",
-    "euro": "€",
-    "euros": "€",
-    "£": "£",
-    "gbp": "£",
-    "pound": "£",
-    "pounds": "£",
-    "¥": "¥",
-    "yen": "¥",
-    "₹": "₹",
-    "rupees": "₹",
+    form: sign
+    for sign, forms in {
+        "$": "$ us$ usd dollar dollars",
+        "€": "€ eur euro euros",
+        "£": "£ gbp pound pounds",
+        "¥": "¥ yen",
+        "₹": "₹ rupees",
+    }.items()
+    for form in forms.split()
 }
 UNITS: dict[str, tuple[str, float]] = {
     form: (base, factor)
@@ -158,43 +150,20 @@ _QUANTITY = rf"""(?<![\w.,])(?:
 _SENTENCE = 600
 """Characters: a claim and its best sentences are read many times in a row, whole documents once."""
 MAGNITUDES = {
-    "hundred": 1e2,
-    "k": 1e3,
-    "thousand": 1e3,
-    "m": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "million": 1e6,
-    "millions": 1e6,
-    "b": 1e9,
-    "bn": 1e9,
-    "billion": 1e9,
-    "billions": 1e9,
-    "t": 1e12,
-    "tn": 1e12,
-    "trillion": 1e12,
+    form: value
+    for value, forms in {
+        1e2: "hundred",
+        1e3: "k thousand",
+        1e6: "m mn mio million millions",
+        1e9: "b bn billion billions",
+        1e12: "t tn trillion",
+    }.items()
+    for form in forms.split()
 }
-MONTHS = {
-    form: n
-    for n, name in enumerate(
-        [
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ],
-        start=1,
-    )
-    for form in (name, name[:3])
-} | {"sept": 9}
+_MONTH_NAMES = """
+    january february march april may june july august september october november december
+    """.split()  # noqa: SIM905  (a word list reads better as words)
+MONTHS = {name[:3]: n for n, name in enumerate(_MONTH_NAMES, start=1)}
 
 
 class Quantity(NamedTuple):
@@ -416,11 +385,13 @@ def _bound(text: str, quantity: Quantity) -> Bound:
 
 def phrase_of(text: str, quantity: Quantity) -> tuple[int, int]:
     """Return the place of a quantity and its bound in a text: "fewer than 10", "10 or more"."""
-    behind = _BEHIND.match(text, quantity.end)
-    first = max(0, quantity.start - _LONGEST_BOUND)
-    before = _BEFORE.search(text[first : quantity.start])
-    start = first + before.start() if before and quantity.kind == "number" else quantity.start
-    return start, behind.end() if behind and quantity.kind == "number" else quantity.end
+    start, end = quantity.start, quantity.end
+    if quantity.kind == "number":
+        first = max(0, start - _LONGEST_BOUND)
+        before, behind = _BEFORE.search(text[first:start]), _BEHIND.match(text, end)
+        start = first + before.start() if before else start
+        end = behind.end() if behind else end
+    return start, end
 
 
 def _read(match: re.Match[str]) -> Quantity | None:
@@ -440,20 +411,17 @@ def _read(match: re.Match[str]) -> Quantity | None:
     return Quantity(start, end, "date", 0.0, date=_date(group))
 
 
-def _date(group: dict[str, str | None]) -> tuple[int | None, int | None, int | None]:
+def _date(group: dict[str, str]) -> tuple[int | None, int | None, int | None]:
+    written = {name[0]: text for name, text in group.items() if text and name[-1].isdigit()}
+    year = int(written["y"]) if "y" in written else None
     if group["slash"]:
-        a, b = int(group["a"] or 0), int(group["b"] or 0)
-        twelve = 12
         # Day first or month first cannot be told for 03/04; a day over 12 tells it.
-        day, month = (b, a) if b > twelve else (a, b)
-        return int(group["y2"] or 0), month, day
-    year = next((group[k] for k in ("y1", "y3", "y4", "y5") if group[k]), None)
-    month_text = next((group[k] for k in ("m1", "m3", "m4", "m5") if group[k]), "")
-    day_text = next((group[k] for k in ("d1", "d3", "d4") if group[k]), None)
-    named = (month_text or "").lower().rstrip(".")
-    month = MONTHS.get(named) or MONTHS.get(named[:3]) or int(named)
-    digits = re.match(r"\d+", day_text or "")
-    return (int(year) if year else None, month, int(digits.group()) if digits else None)
+        day, month = int(group["a"]), int(group["b"])
+        twelve = 12
+        return (year, day, month) if month > twelve else (year, month, day)
+    month = MONTHS.get(written["m"][:3].lower()) or int(written["m"])
+    digits = re.match(r"\d+", written.get("d", ""))
+    return year, month, int(digits.group()) if digits else None
 
 
 def _read_number(match: re.Match[str]) -> Quantity | None:

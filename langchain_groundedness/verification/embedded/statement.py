@@ -77,6 +77,10 @@ class ParsedClaim(NamedTuple):
     denies: bool = False
     """Whether the claim is a bare "no", so that `text` is what it denies."""
 
+    def place(self, item: Item) -> Word | Quantity:
+        """Return where an item is first mentioned."""
+        return item.quantity or self.words[item.position]
+
 
 def read_statement(claim: str, question: str | None = None) -> ParsedClaim:
     """Read a claim; a very short one is read together with the question it answers."""

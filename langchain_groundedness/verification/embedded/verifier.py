@@ -1,11 +1,11 @@
 """The embedded verifier: judges claims on the CPU, without a network, a key or a language model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar, Literal
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from langchain_core.documents import Document
@@ -43,6 +43,7 @@ _NOTHING: Floats = np.zeros((0, len(CLASSES)), dtype=np.float32)
 
 _Numbered = tuple[int, VerificationTask]
 
+_T = TypeVar("_T")
 
 _CHECKS_AT_ONCE = 32
 """500 checks of five claims at once kept the event loop waiting for 62 to 71 ms at the 99th
@@ -122,13 +123,11 @@ class EmbeddedVerifier(PooledVerifier):
         examined = [self._examined(task, indexes) for _, task in part]
         pairs = [pair for found in examined for evidence in found for pair in _pairs(evidence)]
         logits = (yield pairs) if pairs else _NOTHING
-        model, first = support_model(), 0
+        model = support_model()
+        ends = np.cumsum([len(_pairs(evidence)) for found in examined for evidence in found])
+        of_claims = iter(np.split(logits, ends))
         for (place, _), found in zip(part, examined, strict=True):
-            verdicts = []
-            for evidence in found:
-                last = first + len(_pairs(evidence))
-                verdicts.append(self._verdict(evidence, logits[first:last], model))
-                first = last
+            verdicts = [self._verdict(evidence, next(of_claims), model) for evidence in found]
             yield FinalVerdicts(place, verdicts)
 
     @override
@@ -146,7 +145,7 @@ class EmbeddedVerifier(PooledVerifier):
     def _examined(
         self, task: VerificationTask, indexes: dict[tuple[str, ...], EvidenceIndex]
     ) -> "list[ClaimEvidence | ClaimVerdict]":
-        """Examine the claims of a task; one that fails must not make the others fail."""
+        """Examine the claims of a task."""
         if not has_text(task.documents):
             return [_unchecked(claim, NO_DOCUMENTS) for claim in task.claims]
         key = _texts(task)
@@ -154,24 +153,19 @@ class EmbeddedVerifier(PooledVerifier):
             if key not in indexes:
                 indexes[key] = _index(task.documents)
         except Exception as exc:  # noqa: BLE001  (any text may come)
-            return [_unchecked(claim, _cause(record_error(exc))) for claim in task.claims]
-        return [_examined(claim, task, indexes[key]) for claim in task.claims]
+            return [_failed(claim, exc) for claim in task.claims]
+        return [
+            _unless_it_fails(claim, partial(gather_evidence, claim, task, indexes[key]))
+            for claim in task.claims
+        ]
 
     def _verdict(
         self, evidence: "ClaimEvidence | ClaimVerdict", logits: Floats, model: SupportModel
     ) -> ClaimVerdict:
         if isinstance(evidence, ClaimVerdict):
             return evidence
-        try:
-            return judge(
-                evidence,
-                logits,
-                model,
-                threshold=self.threshold,
-                strict=self.profile == "strict",
-            )
-        except Exception as exc:  # noqa: BLE001  (as above: the others keep their verdicts)
-            return _unchecked(evidence.claim, _cause(record_error(exc)))
+        options: Any = {"threshold": self.threshold, "strict": self.profile == "strict"}
+        return _unless_it_fails(evidence.claim, partial(judge, evidence, logits, model, **options))
 
 
 def _parts(tasks: Sequence[VerificationTask]) -> Iterator[list[_Numbered]]:
@@ -199,21 +193,21 @@ def _pairs(evidence: ClaimEvidence | ClaimVerdict) -> tuple[Pair, ...]:
     return evidence.pairs if isinstance(evidence, ClaimEvidence) else ()
 
 
-def _examined(
-    claim: Claim, task: VerificationTask, index: EvidenceIndex
-) -> ClaimEvidence | ClaimVerdict:
+def _unless_it_fails(claim: Claim, step: Callable[[], _T]) -> _T | ClaimVerdict:
+    """Carry out a step for a claim; one that fails must not make the others fail."""
     try:
-        return gather_evidence(claim, task, index)
+        return step()
     except Exception as exc:  # noqa: BLE001  (any text may come)
-        return _unchecked(claim, _cause(record_error(exc)))
+        return _failed(claim, exc)
 
 
 def _unchecked(claim: Claim, reason: str) -> ClaimVerdict:
     return ClaimVerdict.unchecked(claim, reason, verifier=VERIFIER)
 
 
-def _cause(error: Exception) -> str:
-    return f"the claim could not be examined ({type(error).__name__})"
+def _failed(claim: Claim, error: Exception) -> ClaimVerdict:
+    kind = type(record_error(error)).__name__
+    return _unchecked(claim, f"the claim could not be examined ({kind})")
 
 
 def _index(documents: Sequence[Document]) -> EvidenceIndex:

@@ -5,6 +5,7 @@ Its own module because training reads windows and signals without a judgement.
 
 import re
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -125,14 +126,8 @@ def _places(item: Item, index: EvidenceIndex, statement: ParsedClaim) -> tuple[I
     if item.quantity is not None:
         units = index.units_giving(item.quantity, statement.quantities)
         return units, np.ones(len(units))
-    words = index.like(item.stem)
-    if not words:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    if len(words) == 1:
-        units = index.units_with(words[0][0])
-        return units, np.full(len(units), words[0][1])
     likeness = np.zeros(len(index))
-    for word, value in sorted(words, key=lambda pair: pair[1]):
+    for word, value in sorted(index.like(item.stem), key=itemgetter(1)):
         likeness[index.units_with(word)] = value
     units = np.flatnonzero(likeness)
     return units, likeness[units]
@@ -307,15 +302,10 @@ def _head(units: Sequence[int], match: Match, index: EvidenceIndex) -> list[str]
 
 
 def _runs(units: Sequence[int], index: EvidenceIndex) -> Iterator[str]:
-    start = 0
-    for place in range(1, len(units) + 1):
-        if (
-            place == len(units)
-            or units[place] != units[place - 1] + 1
-            or index.document_of[units[place]] != index.document_of[units[place - 1]]
-        ):
-            yield _SPACE.sub(" ", index.text(units[start], units[place - 1])).strip()
-            start = place
+    places = np.array(units)
+    breaks = (np.diff(places) != 1) | (np.diff(index.document_of[places]) != 0)
+    for run in np.split(places, np.flatnonzero(breaks) + 1):
+        yield _SPACE.sub(" ", index.text(run[0], run[-1])).strip()
 
 
 def signals(statement: ParsedClaim, match: Match, index: EvidenceIndex) -> dict[str, float]:
