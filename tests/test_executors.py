@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -126,3 +128,43 @@ def test_a_forked_child_checks_though_its_parent_did_before() -> None:
 async def test_an_iterator_that_has_ended_is_an_error_and_not_a_wait_for_ever() -> None:
     with pytest.raises(RuntimeError):
         await asyncio.wait_for(judged(lambda _: next(iter(()))), 300)
+
+
+FIRST_USE = """
+import asyncio
+from blockbuster import blockbuster_ctx
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+from langchain_groundedness import *
+
+answer = {{"answer": "Rome is in Italy. It is old.", "documents": [Document("Rome is in Italy.")]}}
+reply = "The statement is supported by the evidence"
+
+
+async def main():
+    model = FakeListChatModel(responses=[reply])
+    checker = {checker}
+    with blockbuster_ctx("langchain_groundedness"):
+        said = repr([piece async for piece in checker.astream(answer)])
+    assert "BlockingError" not in said and "UNCHECKED" not in said, said
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "checker",
+    [
+        "GroundednessRunnable()",
+        "GroundednessRunnable(model=model)",
+        "GroundednessRunnable(verifier=LLMVerifier(model=model, strategy='per_claim'))",
+        "RunnableLambda(lambda value: value['answer'])"
+        " | GroundednessGuard().bind(documents=answer['documents'])",
+    ],
+)
+def test_the_first_check_of_a_process_does_not_read_files_on_the_event_loop(checker: str) -> None:
+    code = FIRST_USE.format(checker=checker)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

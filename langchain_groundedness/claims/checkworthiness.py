@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import NamedTuple
 
 __all__ = ["SHRINKAGE", "CheckworthinessModel", "clauses", "is_checkworthy", "phrases", "words_of"]
@@ -111,5 +111,6 @@ def clauses(text: str) -> Iterator[str]:
 @cache
 def _model() -> CheckworthinessModel:
     """Load the model that is shipped with the package, once."""
-    text = (files("langchain_groundedness") / "model" / "checkworthiness.json").read_text("utf-8")
-    return CheckworthinessModel(**json.loads(text))
+    # Read as an import reads a module, which is allowed on an event loop.
+    content = get_data("langchain_groundedness", "model/checkworthiness.json")
+    return CheckworthinessModel(**json.loads(content or b""))

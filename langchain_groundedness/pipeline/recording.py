@@ -15,7 +15,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.chat_models import model_name
 from langchain_groundedness.types import GroundednessResult
 from langchain_groundedness.verification import CachedVerifier
-from langchain_groundedness.verification.embedded.model_files import model_folder, read_model_json
+from langchain_groundedness.verification.embedded.model_files import read_model_json
 
 __all__ = [
     "PendingRecord",
@@ -194,6 +194,6 @@ def _parts(verifier: object, depth: int) -> Iterator[object]:
 @cache
 def encoder_checksum() -> str | None:
     """Return the SHA-256 of the embedded verifier's encoder, from its manifest."""
-    sums = read_model_json(model_folder(), "encoder.json").get("sha256") or {}
+    sums = read_model_json("encoder.json").get("sha256") or {}
     found = sums.get("encoder.onnx")
     return None if found is None else str(found)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+import langchain_groundedness
 from langchain_groundedness import (
     ConfigurationError,
     GroundednessGuard,
@@ -45,7 +46,7 @@ from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
-MODEL = Path(str(model_files.model_folder()))
+MODEL = Path(langchain_groundedness.__file__).parent / "model"
 FILES = ("encoder.onnx", "tokenizer.json", "encoder.json")
 LONG = "the treaty was signed in 1848 and the archive keeps a copy of it "
 ODD = {
@@ -117,7 +118,7 @@ def test_scores_are_the_same_where_exact_sums_are_not_known_to_be_fast(
         return flags
 
     monkeypatch.setattr(Path, "read_text", read)
-    assert probabilities(load_encoder(MODEL, 1).logits(PAIRS)) == pytest.approx(alone(), abs=1e-3)
+    assert probabilities(load_encoder(1).logits(PAIRS)) == pytest.approx(alone(), abs=1e-3)
 
 
 @settings(max_examples=settings().max_examples // 8, deadline=None)
@@ -129,7 +130,7 @@ def test_a_score_depends_neither_on_company_nor_on_order_nor_on_padding(places: 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_score_does_not_depend_on_the_number_of_threads(threads: int) -> None:
-    scores = probabilities(load_encoder(MODEL, threads).logits(PAIRS))
+    scores = probabilities(load_encoder(threads).logits(PAIRS))
     assert scores == pytest.approx(alone(), abs=1e-3)
 
 
@@ -194,7 +195,7 @@ def test_the_encoder_of_a_number_of_threads_is_loaded_once() -> None:
     assert encoder() is encoder()
 
 
-Break = Callable[[str, bytes | None], Path]
+Break = Callable[[str, bytes | None], None]
 
 
 @pytest.fixture
@@ -202,14 +203,13 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Break:
     """Install a copy of the model in which one file is another, or missing."""
     folder = tmp_path / "model"
     shutil.copytree(MODEL, folder)
-    monkeypatch.setattr(model_files, "files", lambda _: tmp_path)
-    monkeypatch.setattr(encoders, "_ENCODERS", PerThreads(partial(load_encoder, folder)))
+    monkeypatch.setattr(model_files, "get_data", lambda _, name: (tmp_path / name).read_bytes())
+    monkeypatch.setattr(encoders, "_ENCODERS", PerThreads(load_encoder))
 
-    def change(name: str, content: bytes | None) -> Path:
+    def change(name: str, content: bytes | None) -> None:
         (folder / name).unlink()
         if content is not None:
             (folder / name).write_bytes(content)
-        return folder
 
     return change
 
@@ -217,11 +217,11 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Break:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["missing", "empty", "truncated", "corrupted"])
 def test_a_file_that_is_not_the_one_shipped_is_named_with_what_to_do(
-    broken: Break, name: str, damage: str
+    broken: Break, tmp_path: Path, name: str, damage: str
 ) -> None:
     content = (MODEL / name).read_bytes()
     middle = len(content) // 2
-    folder = broken(
+    broken(
         name,
         {
             "missing": None,
@@ -232,21 +232,21 @@ def test_a_file_that_is_not_the_one_shipped_is_named_with_what_to_do(
     )
     says = "cannot be read" if damage == "missing" else "is damaged"
     with pytest.raises(ModelFileError, match=says) as raised:
-        load_encoder(folder, 1)
+        load_encoder(1)
     assert "Install langchain-groundedness again." in str(raised.value)
     named = [each for each in FILES if each in str(raised.value)]
     # Half of the checksums may still be checksums: then it is the other file that looks wrong.
     assert named == [name] or name == "encoder.json"
-    assert str(folder) not in str(raised.value)
+    assert str(tmp_path) not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "content", ["[]", "{}", '{"sha256": null}', '{"sha256": []}', '{"sha256": {"a": "b"}}', "null"]
 )
 def test_checksums_that_are_none_are_an_error_too(broken: Break, content: str) -> None:
-    folder = broken("encoder.json", content.encode())
+    broken("encoder.json", content.encode())
     with pytest.raises(ModelFileError, match="damaged"):
-        load_encoder(folder, 1)
+        load_encoder(1)
 
 
 @pytest.mark.parametrize("name", FILES[:2])
@@ -257,9 +257,9 @@ def test_a_whole_file_that_the_installed_packages_cannot_load_is_said_to_be_that
     sums = json.loads((MODEL / "encoder.json").read_bytes())["sha256"]
     sums[name] = hashlib.sha256(content).hexdigest()
     broken(name, content)
-    folder = broken("encoder.json", json.dumps({"sha256": sums}).encode())
+    broken("encoder.json", json.dumps({"sha256": sums}).encode())
     with pytest.raises(ModelFileError, match="Install newer versions of onnxruntime"):
-        load_encoder(folder, 1)
+        load_encoder(1)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from langchain_groundedness.verification.embedded.encoder import (
     Pair,
 )
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
-from langchain_groundedness.verification.embedded.model_files import model_folder
+from langchain_groundedness.verification.embedded.model_files import read_model_file
 from langchain_groundedness.verification.embedded.statement import read_statement
 from langchain_groundedness.verification.embedded.windows import (
     Match,
@@ -25,7 +25,7 @@ from langchain_groundedness.verification.embedded.windows import (
     match_statement,
 )
 
-TOKENIZER = Tokenizer.from_str((model_folder() / "tokenizer.json").read_text("utf-8"))
+TOKENIZER = Tokenizer.from_str(read_model_file("tokenizer.json").decode())
 TOKENIZER.no_truncation()
 TOKENIZER.no_padding()
 TOKENIZER.encode_special_tokens = True

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.verification.embedded.model_files import (
     damaged,
-    model_folder,
     read_model_file,
     read_model_json,
 )
@@ -201,9 +199,9 @@ class PerThreads(Generic[_T]):
         self._lock, self._made = threading.Lock(), {}
 
 
-def load_encoder(folder: Traversable, threads: int) -> Encoder:
+def load_encoder(threads: int) -> Encoder:
     """Load an encoder."""
-    network, words = _checked(folder)
+    network, words = _checked()
     try:
         return Encoder(_session(network, threads), _tokenizer(words))
     except Exception as exc:
@@ -279,10 +277,10 @@ def _at_low_priority(make: "Callable[[], InferenceSession]") -> "InferenceSessio
     return made.result()
 
 
-def _checked(folder: Traversable) -> tuple[bytes, bytes]:
+def _checked() -> tuple[bytes, bytes]:
     """Read the files of the model; a changed network could say anything."""
-    network, words = (read_model_file(folder, name) for name in _FILES)
-    sums = read_model_json(folder, "encoder.json").get("sha256")
+    network, words = (read_model_file(name) for name in _FILES)
+    sums = read_model_json("encoder.json").get("sha256")
     if not isinstance(sums, dict):
         raise ModelFileError(damaged("encoder.json"))
     for name, content in zip(_FILES, (network, words), strict=True):
@@ -291,4 +289,4 @@ def _checked(folder: Traversable) -> tuple[bytes, bytes]:
     return network, words
 
 
-_ENCODERS = PerThreads(lambda threads: load_encoder(model_folder(), threads))
+_ENCODERS = PerThreads(load_encoder)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.verification.embedded.model_files import (
     damaged,
-    model_folder,
     read_model_json,
 )
 
@@ -126,7 +125,7 @@ def _function_words() -> _FunctionWords:
     Each word speaks for every language that has it, English too: what "in" says for Dutch it also
     says for English, and only the words that English lacks tell the two apart.
     """
-    lists = read_model_json(model_folder(), "function_words.json")
+    lists = read_model_json("function_words.json")
     languages: defaultdict[str, list[str]] = defaultdict(list)
     for language, words in lists.items():
         for word in words.split() if language != "en" else ():

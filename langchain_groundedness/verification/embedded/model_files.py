@@ -1,10 +1,13 @@
-"""The files of the model that is shipped with the package; read without numpy."""
+"""The files of the model that is shipped with the package; read without numpy.
+
+They are read as an import reads a module: some are first needed on an event loop, and those who
+watch over one, such as `langgraph dev`, allow that.
+"""
 
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 from langchain_groundedness.exceptions import ModelFileError
@@ -12,21 +15,15 @@ from langchain_groundedness.exceptions import ModelFileError
 __all__ = [
     "Rarity",
     "damaged",
-    "model_folder",
     "rarity",
     "read_model_file",
     "read_model_json",
 ]
 
 
-def model_folder() -> Traversable:
-    """Return the folder of the model that is shipped."""
-    return files("langchain_groundedness") / "model"
-
-
-def read_model_json(folder: Traversable, name: str) -> Mapping[str, Any]:
-    """Read a JSON file of a model."""
-    content = read_model_file(folder, name)
+def read_model_json(name: str) -> Mapping[str, Any]:
+    """Read a JSON file of the model."""
+    content = read_model_file(name)
     try:
         return dict(json.loads(content))
     except (ValueError, TypeError) as exc:
@@ -41,10 +38,10 @@ def damaged(name: str) -> str:
     )
 
 
-def read_model_file(folder: Traversable, name: str) -> bytes:
-    """Read a file of a model."""
+def read_model_file(name: str) -> bytes:
+    """Read a file of the model."""
     try:
-        return (folder / name).read_bytes()
+        return get_data("langchain_groundedness", f"model/{name}") or b""
     except OSError as exc:
         msg = (
             f"{name} of the embedded verifier cannot be read ({type(exc).__name__}). "
@@ -68,7 +65,7 @@ class Rarity(NamedTuple):
 @cache
 def rarity() -> Rarity:
     """Load the table that is shipped beside the model, once."""
-    table = read_model_json(model_folder(), "words.json")
+    table = read_model_json("words.json")
     try:
         return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
     except KeyError as exc:

@@ -13,7 +13,6 @@ from langchain_groundedness.exceptions import ModelFileError
 from langchain_groundedness.verification.embedded.encoder import CLASSES, Floats
 from langchain_groundedness.verification.embedded.model_files import (
     damaged,
-    model_folder,
     read_model_json,
 )
 
@@ -131,6 +130,6 @@ def opposition_log_odds(logits: Floats) -> NDArray[np.float64]:
 def support_model() -> SupportModel:
     """Load the model that is shipped with the package, once."""
     try:
-        return SupportModel(**read_model_json(model_folder(), "signals.json"))
+        return SupportModel(**read_model_json("signals.json"))
     except ValidationError as exc:
         raise ModelFileError(damaged("signals.json")) from exc
