@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -49,13 +50,8 @@ _RETRIES = 1
 _DIED = f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
 
 
-class _Lost(NamedTuple):
-    """A row whose worker died as often as a row may be retried."""
-
-    job: RowTask
-
-
-Outcomes: TypeAlias = list[Done | _Lost | Exception]
+Outcomes: TypeAlias = list[Done | RowTask | ConfigurationError]
+"""Of some rows; a row itself if its worker died as often as a row may be retried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,25 +105,27 @@ class RayEngine:
         """Evaluate these rows and all that follow; those whose workers died too often, alone."""
         lost: list[RowTask] = []
 
-        def advance(
-            outcomes: Sequence[Outcomes | BaseException], count: int
-        ) -> list[list[RowTask]]:
-            found = [o for each in outcomes for o in (each if isinstance(each, list) else [each])]
-            lost.extend(each.job for each in found if isinstance(each, _Lost))
-            known = [each for each in found if not isinstance(each, _Lost)]
-            return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
+        def advance(outcomes: Sequence[Outcomes], count: int) -> list[list[RowTask]]:
+            found = list(chain.from_iterable(outcomes))
+            lost.extend(each for each in found if isinstance(each, RowTask))
+            done = [each for each in found if isinstance(each, Done)]
+            jobs = evaluation.advance(done, count * _ROWS_PER_TASK)
+            for each in found:
+                if isinstance(each, ConfigurationError):
+                    raise each
+            return _parts(jobs, count)
 
         threads = self.workers * self.max_concurrency
         run_in_threads(_parts(jobs, threads), advance, work, threads)
-        for job in lost:
+        for job in tuple(lost):
             [outcome] = work([job])
-            if isinstance(outcome, _Lost):
+            if isinstance(outcome, RowTask):
                 failed = (
                     job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
                     for each in evaluation.evaluators
                 )
                 outcome = Done(job, job.evaluated(failed))
-            evaluation.advance([outcome], 0)
+            advance([[outcome]], 0)
 
 
 def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
@@ -158,7 +156,7 @@ def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) ->
     try:
         answers = ray.get(worker.evaluate.remote(sent))
     except ray.exceptions.RayActorError:
-        return [_Lost(job) for job in jobs]
+        return list(jobs)
     except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
         ids = tuple(job.located.row.id for job in jobs)
         why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"

@@ -1,6 +1,6 @@
 """Validates an example for a data set: support by its documents, then quality."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -215,24 +215,22 @@ class Thresholds(NamedTuple):
         text = f"{claims} supported: {share:.2f} is less than {self.min_source:.2f}"
         return ValidationReason(code="source", text=text)
 
-    def of_scores(self, scores: Mapping[str, float]) -> RowScore:
-        """Combine the scores there are."""
+    def combined(
+        self, scores: Mapping[str, float]
+    ) -> tuple[RowScore, tuple[ValidationReason, ...]]:
+        """Combine the scores there are; tell what in them rejects a row."""
         weights = {n: w for n, w in self.composite.weights.items() if n in scores}
         minimums = {n: least for n, least in self.composite.minimums.items() if n in weights}
         narrowed = {"weights": weights, "minimums": minimums}
-        return self.composite.model_copy(update=narrowed).of(scores)
-
-    def against_scores(
-        self, scores: Mapping[str, float], composite: float
-    ) -> Iterator[ValidationReason]:
-        """Tell what in the scores rejects a row."""
-        for name, least in self.composite.minimums.items():
-            if name in scores and scores[name] < least:
+        found, against = self.composite.model_copy(update=narrowed).of(scores), []
+        for name, least in minimums.items():
+            if scores[name] < least:
                 text = f"{name}: {scores[name]:.2f} is less than its minimum {least:.2f}"
-                yield ValidationReason(code="minimum", text=text)
-        if composite < self.pass_score - _SLACK:
-            text = f"the composite score {composite:.2f} is less than {self.pass_score:.2f}"
-            yield ValidationReason(code="composite", text=text)
+                against.append(ValidationReason(code="minimum", text=text))
+        if found.score is not None and found.score < self.pass_score - _SLACK:
+            text = f"the composite score {found.score:.2f} is less than {self.pass_score:.2f}"
+            against.append(ValidationReason(code="composite", text=text))
+        return found, tuple(against)
 
 
 class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
@@ -412,11 +410,9 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         return ValidationReason(code="no_claims", text=text)
 
     def _decided(self, found: RowValidation) -> RowValidation:
-        thresholds = self.thresholds
-        combined = thresholds.of_scores(found.scores)
+        combined, against = self.thresholds.combined(found.scores)
         if combined.score is None:
             return _because(found, "failed", f"no composite score: {combined.reason}")
-        against = tuple(thresholds.against_scores(found.scores, combined.score))
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
