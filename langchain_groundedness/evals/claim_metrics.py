@@ -7,7 +7,6 @@ from abc import ABC
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.documents import Document
@@ -28,7 +27,7 @@ from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.pipeline.check import Check, CheckState
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -77,8 +76,11 @@ class ClaimEvaluator(Evaluator, ABC):
         names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
         return {name: getattr(self, name) for name in names}
 
-    @cached_property
+    @property
     def _check(self) -> Check:
+        return memoized(self, self._make_check)
+
+    def _make_check(self) -> Check:
         checker = GroundednessRunnable(**self._checker_options())
         return replace(checker.check, permanent_errors=_PERMANENT)
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
@@ -28,7 +28,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     ClaimVerdict,
@@ -311,8 +311,6 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """Weights and minimums of the scores:
     `CompositeScore(minimums={"correctness": 0.5})`."""
 
-    _made: "_ValidationStages | None" = PrivateAttr(default=None)
-
     @model_validator(mode="after")
     def _usable(self) -> Self:
         known = {SOURCE, *QUALITY_DIMENSIONS}
@@ -320,13 +318,13 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             names = ", ".join(sorted(known))
             msg = f"composite: weights may name {names}; that of {SOURCE} must be above 0"
             raise ValueError(msg)
-        self._stages()
+        _ = self._stages
         return self
 
     @property
     def bands(self) -> Bands:
         """The thresholds of similarity in force, those of the calibration included."""
-        return self._stages().bands
+        return self._stages.bands
 
     @property
     def thresholds(self) -> Thresholds:
@@ -339,7 +337,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             self.on_contradicted,
             self.composite,
             has_judge=any(each is not None for each in judges),
-            has_quality=self._stages().quality is not None,
+            has_quality=self._stages.quality is not None,
         )
 
     @override
@@ -376,7 +374,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     def _in_stages(
         self, found: RowValidation, row: EvaluationRow, source: CheckInput
     ) -> Flow[RowValidation]:
-        stages, first_stage = self._stages(), _FirstStage()
+        stages, first_stage = self._stages, _FirstStage()
         checker = stages.checker.with_config(callbacks=[first_stage])
         result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(
@@ -402,7 +400,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             text = f"{len(open_ones)} of {claims} not checked: {open_ones[0].reason}"
             return ValidationReason(code="claims_unchecked", text=text)
         was_read = result.decision.action == "pass"
-        if result.claims or (was_read and self._stages().quality is not None):
+        if result.claims or (was_read and self._stages.quality is not None):
             return None
         text = "the answer makes no claim, and without a chat model there is no other score"
         if not was_read:
@@ -417,18 +415,17 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
 
+    @property
     def _stages(self) -> "_ValidationStages":
-        if self._made is None:
-            bands = _bands(self)
-            checker = GroundednessRunnable(
-                verifier=self._source_verifier(bands),
-                extractor=self.extractor or SentenceClaimExtractor(),
-            )
-            quality = self.quality
-            if quality is None and self.model is not None:
-                quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
-            self._made = _ValidationStages(bands, checker, quality)
-        return self._made
+        return memoized(self, self._make_stages)
+
+    def _make_stages(self) -> "_ValidationStages":
+        bands, quality = _bands(self), self.quality
+        if quality is None and self.model is not None:
+            quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
+        extractor = self.extractor or SentenceClaimExtractor()
+        checker = GroundednessRunnable(verifier=self._source_verifier(bands), extractor=extractor)
+        return _ValidationStages(bands, checker, quality)
 
     def _source_verifier(self, bands: Bands) -> CascadeVerifier:
         judge = self.verifier
