@@ -548,8 +548,9 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
         claims = yield from self._claims_of(text, row.question)
         if not claims:
             return self._skipped(f"the {judged_by} makes no claim that could be checked")
-        alone = {(place,): claims for place in range(len(source.documents))}
-        found = list((yield from self._judge_against(alone, source)).values())
+        places = range(len(source.documents))
+        alone = yield from self._judge_against({(place,): claims for place in places}, source)
+        found = list(alone.values())
         verdicts = list(map(merge_verdicts, zip(*found, strict=True)))
         if not found:
             verdicts = [ClaimVerdict.unchecked(c, "no document was retrieved") for c in claims]

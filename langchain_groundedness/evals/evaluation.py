@@ -126,10 +126,10 @@ class Evaluation:
         """End it."""
         self.end(complete=kind is None)
 
-    def advance(self, done: Sequence[Done], count: int) -> list[RowTask]:
+    def advance(self, outcomes: Sequence[Done], count: int) -> list[RowTask]:
         """Record finished rows, and return up to `count` rows to evaluate next."""
-        if done:
-            self._record(done)
+        if outcomes:
+            self._record(outcomes)
         return list(islice(self._jobs, count))
 
     def work(self, job: RowTask) -> Done:
