@@ -75,8 +75,8 @@ class EvaluationOptions(TypedDict, total=False):
 class Evaluation:
     """The state of a running evaluation; a context manager that writes the end of the journal.
 
-    `advance` takes what `work` and `awork` return, and returns the next rows; the options are those
-    of `evaluate`. No file is opened before the first call of `advance`.
+    `advance` takes outcomes, which `work` and `awork` make, and returns the next rows; the
+    options are those of `evaluate`. No file is opened before the first call of `advance`.
     """
 
     dataset: Any
@@ -126,10 +126,13 @@ class Evaluation:
         """End it."""
         self.end(complete=kind is None)
 
-    def advance(self, outcomes: Sequence[Done], count: int) -> list[RowTask]:
-        """Record finished rows, and return up to `count` rows to evaluate next."""
-        if outcomes:
-            self._record(outcomes)
+    def advance(self, outcomes: Sequence[Done | BaseException], count: int) -> list[RowTask]:
+        """Record finished rows, raise an error, or return up to `count` rows to evaluate next."""
+        if done := [each for each in outcomes if isinstance(each, Done)]:
+            self._record(done)
+        for each in outcomes:
+            if isinstance(each, BaseException):
+                raise each
         return list(islice(self._jobs, count))
 
     def work(self, job: RowTask) -> Done:
@@ -300,14 +303,14 @@ DoneT = TypeVar("DoneT")
 
 def run_in_threads(
     jobs: Sequence[JobT],
-    advance: Callable[[Sequence[DoneT], int], Sequence[JobT]],
+    advance: Callable[[Sequence[DoneT | BaseException], int], Sequence[JobT]],
     work: Callable[[JobT], DoneT],
     limit: int,
 ) -> None:
     """Run these jobs, and those that `advance` returns, in threads.
 
-    `advance` records what finished jobs return, and returns the next ones; it runs in the calling
-    thread. The error of a job is raised when the others that have finished are recorded.
+    `advance` records finished jobs, raises any exception among them, and returns the next ones; it
+    runs in the calling thread.
     """
     pool = ContextThreadPoolExecutor(limit, thread_name_prefix="groundedness-evaluate")
     running: set[Future[DoneT]] = set()
@@ -317,10 +320,10 @@ def run_in_threads(
             running |= {pool.submit(work, job) for job in jobs}
             done = set()
             while not done:  # on Windows, a wait without a timeout cannot be interrupted
-                done, others = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
-            found = [each.result() for each in done]
-            running = others
-            jobs = advance(found, limit - len(running))
+                done, running = wait(running, _POLL_SECONDS, return_when=FIRST_COMPLETED)
+            jobs = advance(
+                [each.exception() or each.result() for each in done], limit - len(running)
+            )
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         done, _ = wait(running, _GRACE_SECONDS)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -50,8 +49,13 @@ _RETRIES = 1
 _DIED = f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
 
 
-Outcomes: TypeAlias = list[Done | RowTask | ConfigurationError]
-"""Of some rows; a row itself if its worker died as often as a row may be retried."""
+class _Lost(NamedTuple):
+    """A row whose worker died as often as a row may be retried."""
+
+    job: RowTask
+
+
+Outcomes: TypeAlias = list[Done | _Lost | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,27 +109,25 @@ class RayEngine:
         """Evaluate these rows and all that follow; those whose workers died too often, alone."""
         lost: list[RowTask] = []
 
-        def advance(outcomes: Sequence[Outcomes], count: int) -> list[list[RowTask]]:
-            found = list(chain.from_iterable(outcomes))
-            lost.extend(each for each in found if isinstance(each, RowTask))
-            done = [each for each in found if isinstance(each, Done)]
-            jobs = evaluation.advance(done, count * _ROWS_PER_TASK)
-            for each in found:
-                if isinstance(each, ConfigurationError):
-                    raise each
-            return _parts(jobs, count)
+        def advance(
+            outcomes: Sequence[Outcomes | BaseException], count: int
+        ) -> list[list[RowTask]]:
+            found = [o for each in outcomes for o in (each if isinstance(each, list) else [each])]
+            lost.extend(each.job for each in found if isinstance(each, _Lost))
+            known = [each for each in found if not isinstance(each, _Lost)]
+            return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
 
         threads = self.workers * self.max_concurrency
         run_in_threads(_parts(jobs, threads), advance, work, threads)
-        for job in tuple(lost):
+        for job in lost:
             [outcome] = work([job])
-            if isinstance(outcome, RowTask):
+            if isinstance(outcome, _Lost):
                 failed = (
                     job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
                     for each in evaluation.evaluators
                 )
                 outcome = Done(job, job.evaluated(failed))
-            advance([[outcome]], 0)
+            evaluation.advance([outcome], 0)
 
 
 def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
@@ -156,7 +158,7 @@ def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) ->
     try:
         answers = ray.get(worker.evaluate.remote(sent))
     except ray.exceptions.RayActorError:
-        return list(jobs)
+        return [_Lost(job) for job in jobs]
     except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
         ids = tuple(job.located.row.id for job in jobs)
         why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"

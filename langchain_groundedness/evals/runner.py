@@ -164,10 +164,8 @@ async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
         while jobs or running:
             running |= {asyncio.ensure_future(evaluation.awork(job)) for job in jobs}
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            found = [each.result() for each in done if each.exception() is None]
-            jobs = await _in_thread(evaluation.advance, found, max_concurrency - len(running))
-            for each in done:
-                each.result()  # raises the error of a row
+            outcomes = [each.exception() or each.result() for each in done]
+            jobs = await _in_thread(evaluation.advance, outcomes, max_concurrency - len(running))
         complete = True
     finally:
         for each in running:

@@ -193,13 +193,16 @@ class _Run:
         return row, self.validator.invoke(row.row, self.config)
 
     def advance(
-        self, done: Sequence[tuple[LocatedRow, RowValidation]], limit: int
+        self, outcomes: Sequence[tuple[LocatedRow, RowValidation] | BaseException], limit: int
     ) -> Sequence[LocatedRow]:
         """Write outcomes, and return the next rows; an interruption loses none."""
-        self._unwritten.extend(done)
+        self._unwritten.extend(each for each in outcomes if isinstance(each, tuple))
         while self._unwritten:
             self._write(*self._unwritten[0])
             self._unwritten.popleft()
+        for each in outcomes:
+            if isinstance(each, BaseException):
+                raise each
         return [] if self.stop.is_set() else list(islice(self.rows, limit))
 
     def _write(self, located: LocatedRow, found: RowValidation) -> None:
