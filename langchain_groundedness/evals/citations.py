@@ -19,7 +19,7 @@ from langchain_groundedness.evals.citation_marks import (
     citation_marks,
     reference_list,
 )
-from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, ClaimGroup, joined
+from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, Places, joined
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
@@ -38,8 +38,8 @@ class CitedTarget(NamedTuple):
     """Index of the sentence."""
     target: int | str
     """As the answer has it."""
-    documents: tuple[int, ...]
-    """Indices of the documents that it names; none if there is no such document."""
+    documents: Places
+    """The documents that it names; none if there is no such document."""
 
 
 class CitingClaim(NamedTuple):
@@ -49,8 +49,8 @@ class CitingClaim(NamedTuple):
     cited: tuple[CitedTarget, ...]
 
     @property
-    def documents(self) -> tuple[int, ...]:
-        """Indices of all documents that it cites, in order."""
+    def documents(self) -> Places:
+        """All documents that it cites, in order."""
         return tuple(sorted({place for target in self.cited for place in target.documents}))
 
 
@@ -143,26 +143,22 @@ class CitationEvaluator(ClaimEvaluator):
         )
 
     def _verdicts(
-        self, asked: Iterable[tuple[Claim, tuple[int, ...]]], source: CheckInput
-    ) -> Flow[dict[tuple[str, tuple[int, ...]], ClaimVerdict]]:
+        self, asked: Iterable[tuple[Claim, Places]], source: CheckInput
+    ) -> Flow[dict[tuple[str, Places], ClaimVerdict]]:
         """Judge claims by some of the documents; give the verdicts by claim and documents."""
-        groups: dict[tuple[int, ...], dict[str, Claim]] = {}
+        groups: dict[Places, dict[str, Claim]] = {}
         for claim, documents in asked:
             groups.setdefault(documents, {})[claim.id] = claim
-        parts = [ClaimGroup(tuple(claims.values()), places) for places, claims in groups.items()]
+        parts = {places: tuple(claims.values()) for places, claims in groups.items()}
         found = yield from self._judge_against(parts, source)
-        return {
-            (v.claim.id, places): v
-            for places, verdicts in zip(groups, found, strict=True)
-            for v in verdicts
-        }
+        return {(v.claim.id, p): v for p, verdicts in found.items() for v in verdicts}
 
 
 class _CitationVerdicts(NamedTuple):
     """The verdicts on the claims and citations of one answer."""
 
     claims: Sequence[CitingClaim]
-    verdicts: dict[tuple[str, tuple[int, ...]], ClaimVerdict]
+    verdicts: dict[tuple[str, Places], ClaimVerdict]
     """By claim id and the documents it was judged against."""
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:

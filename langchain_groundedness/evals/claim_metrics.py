@@ -5,10 +5,9 @@ Faithfulness, context recall and precision, factual and answer correctness.
 
 from abc import ABC
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -28,7 +27,7 @@ from langchain_groundedness.evals.text_metrics import cosine_of
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.llm.usage import UsageCounter
 from langchain_groundedness.pipeline.check import Check, CheckState
 from langchain_groundedness.pipeline.recording import encoder_checksum
@@ -51,13 +50,8 @@ __all__ = [
 _PERMANENT = (ConfigurationError, MissingDependencyError)
 _NOTHING = "There is no text that could support it."
 
-
-class ClaimGroup(NamedTuple):
-    """Claims to judge against the same documents of a row."""
-
-    claims: tuple[Claim, ...]
-    documents: tuple[int, ...]
-    """Indices of the documents."""
+Places: TypeAlias = tuple[int, ...]
+"""Indices of some of the documents of a row."""
 
 
 class ClaimEvaluator(Evaluator, ABC):
@@ -82,8 +76,11 @@ class ClaimEvaluator(Evaluator, ABC):
         names = ("model", "model_timeout", "verifier", "extractor", "max_claims")
         return {name: getattr(self, name) for name in names}
 
-    @cached_property
+    @property
     def _check(self) -> Check:
+        return memoized(self, self._make_check)
+
+    def _make_check(self) -> Check:
         checker = GroundednessRunnable(**self._checker_options())
         return replace(checker.check, permanent_errors=_PERMANENT)
 
@@ -123,28 +120,24 @@ class ClaimEvaluator(Evaluator, ABC):
         return claims
 
     def _judge_against(
-        self, groups: Sequence[ClaimGroup], source: CheckInput
-    ) -> Flow[list[tuple[ClaimVerdict, ...]]]:
-        """Judge claims against subsets of the documents, in one batch.
+        self, claims: Mapping[Places, tuple[Claim, ...]], source: CheckInput
+    ) -> Flow[dict[Places, tuple[ClaimVerdict, ...]]]:
+        """Judge claims by the documents with which they are listed, in one batch.
 
         Citations of the verdicts refer to all documents. Without documents, no claim is supported.
         """
-        states = [
-            CheckState(
-                source=source.model_copy(
-                    update={"documents": tuple(source.documents[n] for n in group.documents)}
-                ),
-                claims=group.claims,
-            )
-            for group in groups
-        ]
+        states = []
+        for places, some in claims.items():
+            documents = tuple(source.documents[place] for place in places)
+            asked = source.model_copy(update={"documents": documents})
+            states.append(CheckState(source=asked, claims=some))
         plain = replace(self._check, metadata_keys=())  # a title alone is no retrieved text
-        verify = _Batch(plain.verifying(edit=False), [UsageCounter() for _ in groups])
+        verify = _Batch(plain.verifying(edit=False), [UsageCounter() for _ in states])
         states = yield ModelCall(verify, states)
-        return [
-            tuple(_placed(v, group, source.documents) for v in self._judged(state).verdicts)
-            for group, state in zip(groups, states, strict=True)
-        ]
+        return {
+            places: tuple(_placed(self._judged(state).verdicts, places, source.documents))
+            for places, state in zip(claims, states, strict=True)
+        }
 
     def _judged(self, state: CheckState) -> CheckState:
         """Give each claim a verdict; where there was nothing to read, no claim is supported."""
@@ -225,14 +218,13 @@ def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
 
 
 def _placed(
-    verdict: ClaimVerdict, group: ClaimGroup, documents: Sequence[Document]
-) -> ClaimVerdict:
-    """Map the citations of a verdict to all documents."""
-    citations = tuple(
-        Citation.from_document(documents, group.documents[c.document], c.start, c.end)
-        for c in verdict.citations
-    )
-    return verdict.model_copy(update={"citations": citations})
+    verdicts: Iterable[ClaimVerdict], places: Places, documents: Sequence[Document]
+) -> Iterator[ClaimVerdict]:
+    """Map the citations of verdicts to all documents."""
+    for verdict in verdicts:
+        quotes = ((places[c.document], c.start, c.end) for c in verdict.citations)
+        citations = tuple(Citation.from_document(documents, *quote) for quote in quotes)
+        yield verdict.model_copy(update={"citations": citations})
 
 
 def _not_supported(claim: Claim) -> ClaimVerdict:
@@ -311,6 +303,7 @@ class FaithfulnessEvaluator(ClaimEvaluator):
         return LLMVerifier(model=self.model, prompt=prompt, timeout=self.model_timeout)
 
 
+_Mode: TypeAlias = Literal["f1", "precision", "recall"]
 _ANSWER, _REFERENCE = "the answer makes no claim", "the reference makes no claim"
 
 
@@ -335,36 +328,6 @@ def joined(precision: float | None, recall: float | None, beta: float = 1.0) -> 
     return f_beta(precision or 0.0, recall or 0.0, beta)
 
 
-class _Comparison(NamedTuple):
-    """The claims of the answer against the reference, and the other way round."""
-
-    answer: GroundednessResult | None
-    reference: GroundednessResult | None
-    precision: float | None
-    recall: float | None
-    f1: float | None
-
-    @property
-    def verdicts(self) -> tuple[ClaimVerdict, ...]:
-        return tuple(v for side in (self.answer, self.reference) if side for v in side.claims)
-
-    def details(self) -> dict[str, Any]:
-        claims = {"claims": self.answer, "reference_claims": self.reference}
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            **{name: plain_verdicts(side.claims) for name, side in claims.items() if side},
-        }
-
-    def comment(self) -> str:
-        sides = (("reference", self.answer, "answer"), ("answer", self.reference, "reference"))
-        return "; ".join(
-            f"the {by} supports {supported_words(side)} of the {of}"
-            for by, side, of in sides
-            if side is not None
-        )
-
-
 class _ComparingEvaluator(ClaimEvaluator):
     """Base of the evaluators that compare answer and reference by their claims."""
 
@@ -373,19 +336,41 @@ class _ComparingEvaluator(ClaimEvaluator):
     beta: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
     """Weight of recall relative to precision."""
 
-    def _compare(
-        self, row: EvaluationRow, *, answer: bool = True, reference: bool = True
-    ) -> Flow[_Comparison]:
+    def _compared(
+        self, row: EvaluationRow, mode: _Mode, options: Mapping[str, Any]
+    ) -> Flow[RowScore]:
+        """Judge the claims of each text by the other; `options` begin the details."""
         said, right = row.answer or "", row.reference or ""
-        pairs = [(said, right)] * answer + [(right, _uncited(said))] * reference
+        pairs = {"answer": (said, right), "reference": (right, _uncited(said))}
+        asked = {"precision": ["answer"], "recall": ["reference"]}.get(mode, list(pairs))
         sources = [
             CheckInput(question=row.question, answer=text, documents=(Document(other),))
-            for text, other in pairs
+            for text, other in map(pairs.__getitem__, asked)
         ]
         results = yield from self._judge_all(sources)
-        sides = results[0] if answer else None, results[-1] if reference else None
-        precision, recall = map(supported_share, sides)
-        return _Comparison(*sides, precision, recall, joined(precision, recall, self.beta))
+        found = dict(zip(asked, results, strict=True))
+        precision = supported_share(found.get("answer"))
+        recall = supported_share(found.get("reference"))
+        score, nothing = {
+            "f1": (joined(precision, recall, self.beta), f"{_ANSWER}, and {_REFERENCE}"),
+            "precision": (precision, _ANSWER),
+            "recall": (recall, _REFERENCE),
+        }[mode]
+        details = {**options, "precision": precision, "recall": recall}
+        comments = []
+        for text, result in found.items():
+            is_answer = text == "answer"
+            details["claims" if is_answer else "reference_claims"] = plain_verdicts(result.claims)
+            other = "reference" if is_answer else "answer"
+            comments.append(f"the {other} supports {supported_words(result)} of the {text}")
+        return self._row_score(
+            score,
+            [verdict for result in results for verdict in result.claims],
+            nothing=nothing,
+            comment="; ".join(comments),
+            details=details,
+            result=results[0],
+        )
 
 
 class FactualCorrectnessEvaluator(_ComparingEvaluator):
@@ -412,27 +397,12 @@ class FactualCorrectnessEvaluator(_ComparingEvaluator):
     """
 
     key: str = Field(default="factual_correctness", min_length=1)
-    mode: Literal["f1", "precision", "recall"] = "f1"
+    mode: _Mode = "f1"
     """What the score is. With `precision` or `recall` only that direction is judged."""
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        compared = yield from self._compare(
-            row, answer=self.mode != "recall", reference=self.mode != "precision"
-        )
-        score, nothing = {
-            "f1": (compared.f1, f"{_ANSWER}, and {_REFERENCE}"),
-            "precision": (compared.precision, _ANSWER),
-            "recall": (compared.recall, _REFERENCE),
-        }[self.mode]
-        return self._row_score(
-            score,
-            compared.verdicts,
-            nothing=nothing,
-            comment=compared.comment(),
-            details={"mode": self.mode, "beta": self.beta, **compared.details()},
-            result=compared.answer or compared.reference,
-        )
+        return self._compared(row, self.mode, {"mode": self.mode, "beta": self.beta})
 
 
 class AnswerCorrectnessEvaluator(_ComparingEvaluator):
@@ -472,25 +442,17 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
 
     @override
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        compared = yield from self._compare(row)
-        details = {"beta": self.beta, "weights": list(self.weights), **compared.details()}
-        score = compared.f1
-        if score is not None and not unchecked_reason(compared.verdicts):
-            similarity = 0.0
-            details["factual"] = score
-            if self.embeddings is not None and self.weights[1]:
-                texts = row.answer or "", row.reference or ""
-                similarity = yield from cosine_of(self.embeddings, *texts)
-                details["similarity"] = similarity
-            score = (self.weights[0] * score + self.weights[1] * similarity) / sum(self.weights)
-        return self._row_score(
-            score,
-            compared.verdicts,
-            nothing=f"{_ANSWER}, and {_REFERENCE}",
-            comment=compared.comment(),
-            details=details,
-            result=compared.answer,
-        )
+        options = {"beta": self.beta, "weights": list(self.weights)}
+        found = yield from self._compared(row, "f1", options)
+        if found.score is None:
+            return found
+        parts = {"factual": found.score}
+        if self.embeddings is not None and self.weights[1]:
+            texts = row.answer or "", row.reference or ""
+            parts["similarity"] = yield from cosine_of(self.embeddings, *texts)
+        weighted = zip(self.weights, parts.values(), strict=False)
+        score = sum(weight * part for weight, part in weighted) / sum(self.weights)
+        return found.model_copy(update={"score": score, "details": {**found.details, **parts}})
 
 
 def _uncited(answer: str) -> str:
@@ -586,8 +548,9 @@ class ContextPrecisionEvaluator(ClaimEvaluator):
         claims = yield from self._claims_of(text, row.question)
         if not claims:
             return self._skipped(f"the {judged_by} makes no claim that could be checked")
-        alone = [ClaimGroup(claims, (place,)) for place in range(len(source.documents))]
-        found = yield from self._judge_against(alone, source)
+        places = range(len(source.documents))
+        alone = yield from self._judge_against({(place,): claims for place in places}, source)
+        found = list(alone.values())
         verdicts = list(map(merge_verdicts, zip(*found, strict=True)))
         if not found:
             verdicts = [ClaimVerdict.unchecked(c, "no document was retrieved") for c in claims]

@@ -6,8 +6,7 @@ times as long from 2,000 rows on, and its import alone takes longer than most re
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from statistics import NormalDist, fmean
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
@@ -110,8 +109,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     """
     _require_sampling(confidence, resamples)
     require_one_of("method", method, get_args(Method))
-    found = _Grouped.of(values, groups)
-    return None if found is None else _estimate(found, confidence, method, resamples, seed)
+    return _estimate(_Grouped.of(values, groups), confidence, resamples, seed, method)
 
 
 class Slice(FrozenModel):
@@ -178,45 +176,48 @@ def slice_scores(
         [('law', 2, 0.75), ('art', 1, 0.0)]
     """
     require_positive(most=most)
-    return _slices(rows, key, column, most, group_by, partial(estimate_mean, **sampling))
-
-
-def slice_changes(run: EvaluationRun, key: str, column: str) -> tuple[Slice, ...]:
-    """Split a run of differences between scores, as `slice_scores` splits scores."""
-    return _slices(run, key, column, 10, None, estimate_change)
-
-
-def _slices(  # noqa: PLR0913, PLR0917  (the options of `slice_scores`, and how it estimates)
-    rows: EvaluationRun | Iterable[EvaluatedRow],
-    key: str,
-    column: str,
-    most: int,
-    group_by: str | None,
-    estimate: Callable[..., Estimate | None],
-) -> tuple[Slice, ...]:
     given = _rows_of(rows)
     _require_metric(given, key)
     for name in filter(None, (column, group_by)):
         _require_column(given, name)
+    slices = []
+    for value, rows_of_value, values in split_rows(given, column, most):
+        scored = [(row, score) for row in rows_of_value if (score := _score(row, key)) is not None]
+        names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
+        found = estimate_mean([score for _, score in scored], groups=names, **sampling)
+        slices.append(
+            Slice(
+                value=value,
+                is_rest=values > 1,
+                values=values,
+                rows=len(rows_of_value),
+                not_scored=len(rows_of_value) - len(scored),
+                score=found,
+            )
+        )
+    return tuple(slices)
+
+
+class RowsOfValue(NamedTuple):
+    """The rows with one value of a column, or with all of its rare values."""
+
+    value: str | None
+    rows: list[EvaluatedRow]
+    values: int = 1
+    """Number of values."""
+
+
+def split_rows(rows: Iterable[EvaluatedRow], column: str, most: int = 10) -> list[RowsOfValue]:
+    """Split rows by the values of a column, as `slice_scores` does."""
     by_value: dict[str | None, list[EvaluatedRow]] = {}
-    for row in given:
+    for row in rows:
         by_value.setdefault(_cell_text(row, column), []).append(row)
     ordered = sorted(by_value.items(), key=lambda each: (-len(each[1]), each[0] or ""))
     shown = ordered if len(ordered) <= most + 1 else ordered[:most]
-    rest = ordered[len(shown) :]
-
-    def made(value: str | None, rows: list[EvaluatedRow], **fields: Any) -> Slice:
-        scored = [(row, score) for row in rows if (score := _score(row, key)) is not None]
-        names = None if group_by is None else [_cell_text(row, group_by) or "" for row, _ in scored]
-        found = estimate([score for _, score in scored], groups=names)
-        missing = len(rows) - len(scored)
-        return Slice(value=value, rows=len(rows), not_scored=missing, score=found, **fields)
-
-    slices = [made(*each) for each in shown]
-    if rest:
-        together = [row for _, rows in rest for row in rows]
-        slices.append(made(None, together, is_rest=True, values=len(rest)))
-    return tuple(slices)
+    parts = [RowsOfValue(*each) for each in shown]
+    if rest := ordered[len(shown) :]:
+        parts.append(RowsOfValue(None, [row for _, rows in rest for row in rows], len(rest)))
+    return parts
 
 
 class ScoreChange(FrozenModel):
@@ -620,17 +621,16 @@ def estimate_change(
     seed: int = 0,
 ) -> Estimate | None:
     """Estimate a mean difference; with the runs exchanged, it has the opposite sign."""
-    found = _Grouped.of(differences, groups)
-    if found is None:
-        return None
-    change = found._replace(is_binary=False, is_mirrored=True)
-    return _estimate(change, confidence, "bca", resamples, seed)
+    found = _Grouped.of(differences, groups, is_change=True)
+    return _estimate(found, confidence, resamples, seed)
 
 
 def _estimate(
-    found: "_Grouped", confidence: float, method: Method, resamples: int, seed: int
-) -> Estimate:
-    low, high = _mean_interval(found, confidence, method, resamples, seed)
+    found: "_Grouped | None", confidence: float, resamples: int, seed: int, method: Method = "bca"
+) -> Estimate | None:
+    if found is None:
+        return None
+    low, high = _mean_interval(found, confidence, resamples, seed, method)
     return Estimate(
         n=int(found.counts.sum()),
         groups=len(found.sums),
@@ -646,12 +646,15 @@ class _Grouped(NamedTuple):
 
     sums: Floats
     counts: Floats
-    is_binary: bool
-    is_mirrored: bool = False
-    """Whether each draw is taken from both ends, so that exchanged signs have the same draws."""
+    is_share: bool
+    """Whether all scores are 0 or 1."""
+    is_change: bool
+    """Whether they are differences, whose interval must not depend on which run is the first."""
 
     @classmethod
-    def of(cls, values: Sequence[float], groups: Sequence[str] | None) -> "_Grouped | None":
+    def of(
+        cls, values: Sequence[float], groups: Sequence[str] | None, *, is_change: bool = False
+    ) -> "_Grouped | None":
         scores = np.array(values, dtype=np.float64)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             msg = "values must be a list of finite numbers: leave out what has no score"
@@ -661,14 +664,14 @@ class _Grouped(NamedTuple):
             raise ConfigurationError(msg)
         if not len(scores):
             return None
-        binary = bool(np.isin(scores, (0.0, 1.0)).all())
+        is_share = not is_change and bool(np.isin(scores, (0.0, 1.0)).all())
         numbers = group_numbers([""] * len(scores) if groups is None else groups)
         # Sorted before they are added, so that rounding does not depend on the order either.
         order = np.argsort(scores, kind="stable")
         sums: Floats = np.bincount(numbers[order], weights=scores[order]).astype(np.float64)
         counts = np.bincount(numbers).astype(np.float64)
         order = np.lexsort((counts, sums))
-        return cls(sums[order], counts[order], binary)
+        return cls(sums[order], counts[order], is_share, is_change)
 
     @property
     def mean(self) -> float:
@@ -676,7 +679,7 @@ class _Grouped(NamedTuple):
 
 
 def _mean_interval(
-    found: _Grouped, confidence: float, method: Method, resamples: int, seed: int
+    found: _Grouped, confidence: float, resamples: int, seed: int, method: Method
 ) -> tuple[float | None, float | None]:
     number, mean = len(found.sums), found.mean
     if number == 1:
@@ -691,14 +694,14 @@ def _mean_interval(
     else:
         random = np.random.default_rng(seed)
         places = (random.integers(number, size=size) for size in _batches(resamples, number))
-        if found.is_mirrored:  # of a change with the opposite sign, these are the same draws
+        if found.is_change:  # of a change with the opposite sign, these are the same draws
             places = (each for draw in places for each in (draw, number - 1 - draw))
         drawn = np.concatenate(
             [found.sums[each].sum(axis=1) / found.counts[each].sum(axis=1) for each in places]
         )
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
-    if found.is_binary:
+    if found.is_share:
         least, most = wilson(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)

@@ -3,8 +3,9 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -14,7 +15,7 @@ from langchain_groundedness.calibration.thresholds import reliability
 from langchain_groundedness.calibration.values import main_verifier
 from langchain_groundedness.evals import statistics
 from langchain_groundedness.evals.display import format_count, format_number, run_title
-from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
+from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
 from langchain_groundedness.exceptions import ConfigurationError, require
 from langchain_groundedness.types import AnswerVerdict, GroundednessResult, VerdictLabel
 
@@ -138,15 +139,15 @@ class RankedRow(NamedTuple):
 
 def ranked_rows(run: EvaluationRun, baseline: EvaluationRun | None = None) -> list[RankedRow]:
     """Find the worst rows or, beside a baseline, those whose scores changed most."""
-    changes = [] if baseline is None else list(map(_scores, _changes(run, baseline).rows))
-    if changes:
-        ranks = sorted((_change_size(each), n) for n, each in enumerate(changes) if each)
-        least = (0.0, 0.0)
+    changes = {} if baseline is None else _changes(run, baseline)
+    rows = [RankedRow(n, row, changes.get(row.row.id, {})) for n, row in enumerate(run.rows, 1)]
+    if baseline is None:
+        ranks = [(_badness(each.row), each) for each in rows if each.scores]
+        least = max((rank for rank, _ in ranks), default=None)
     else:
-        ranks = sorted((_badness(row), n) for n, row in enumerate(run.rows) if _scores(row))
-        least = ranks[-1][0] if ranks else (0.0, 0.0)
-    first = [n for found, n in ranks if found != least][:_MOST_RANKED]
-    return [RankedRow(n + 1, run.rows[n], changes[n] if changes else {}) for n in first]
+        ranks, least = [(_change_size(each.changes), each) for each in rows if each.changes], (0, 0)
+    ranks.sort(key=itemgetter(0))
+    return [each for rank, each in ranks if rank != least][:_MOST_RANKED]
 
 
 def _badness(row: EvaluatedRow) -> tuple[float, float]:
@@ -168,20 +169,14 @@ def _scores(row: EvaluatedRow) -> dict[str, float]:
     return {each.key: each.score for each in row.scores if each.score is not None}
 
 
-def _changes(run: EvaluationRun, baseline: EvaluationRun) -> EvaluationRun:
-    """Put the change of each score in its place."""
+def _changes(run: EvaluationRun, baseline: EvaluationRun) -> dict[str, dict[str, float]]:
+    """Give the changes of the scores by row and key."""
+    now = {row.row.id: _scores(row) for row in run.rows}
     before = {name: _scores(row) for name, row in paired_rows(run, baseline).items()}
-
-    def changed(row: EvaluatedRow) -> EvaluatedRow:
-        was, now = before.get(row.row.id, {}), _scores(row)
-        changes = tuple(
-            RowScore(key=key, score=score - was[key], status="scored")
-            for key, score in now.items()
-            if key in was
-        )
-        return row.model_copy(update={"scores": changes})
-
-    return run.model_copy(update={"rows": tuple(map(changed, run.rows))})
+    return {
+        name: {key: now[name][key] - score for key, score in was.items() if key in now[name]}
+        for name, was in before.items()
+    }
 
 
 class SliceGroup(NamedTuple):
@@ -205,8 +200,12 @@ def slices_of(
     The largest group of a column comes first.
     """
     columns = dict.fromkeys(name for row in run.rows for name in row.row.metadata)
-    changes = None if baseline is None else _changes(run, baseline)
-    return {name: _sliced(run, name, changes) for name in columns if _divides(run, name)}
+    changes = {} if baseline is None else _changes(run, baseline)
+    return {
+        name: [_group(rows, changes) for rows in statistics.split_rows(run.rows, name)]
+        for name in columns
+        if _divides(run, name)
+    }
 
 
 def slice_value(row: EvaluatedRow, column: str) -> str | None:
@@ -223,36 +222,26 @@ def _divides(run: EvaluationRun, column: str) -> bool:
     return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
 
 
-def _sliced(run: EvaluationRun, column: str, changes: EvaluationRun | None) -> list[SliceGroup]:
-    means = {key: statistics.slice_scores(run, key, column) for key in _keys(run)}
-    changed = (
-        {key: statistics.slice_changes(changes, key, column) for key in _keys(changes)}
-        if changes
-        else {}
+def _group(rows: statistics.RowsOfValue, changes: Mapping[str, Mapping[str, float]]) -> SliceGroup:
+    name = "without a value" if rows.value is None else _shortened(rows.value)
+    return SliceGroup(
+        name if rows.values == 1 else f"{rows.values} other values",
+        rows.value is not None,
+        len(rows.rows),
+        _estimates(map(_scores, rows.rows), statistics.estimate_mean),
+        _estimates((changes.get(row.row.id, {}) for row in rows.rows), statistics.estimate_change),
     )
-    return [
-        SliceGroup(
-            _group_name(part),
-            part.value is not None,
-            part.rows,
-            _estimates(means, place),
-            _estimates(changed, place),
-        )
-        for place, part in enumerate(next(iter(means.values()), ()))
-    ]
 
 
 def _estimates(
-    by_key: Mapping[str, Sequence[statistics.Slice]], place: int
+    scores: Iterable[Mapping[str, float]], estimate: Callable[..., statistics.Estimate | None]
 ) -> dict[str, statistics.Estimate]:
-    found = {key: slices[place].score for key, slices in by_key.items()}
-    return {key: score for key, score in found.items() if score is not None}
-
-
-def _group_name(part: statistics.Slice) -> str:
-    if part.is_rest:
-        return f"{part.values} other values"
-    return "without a value" if part.value is None else _shortened(part.value)
+    by_key: dict[str, list[float]] = {}
+    for each in scores:
+        for key, score in each.items():
+            by_key.setdefault(key, []).append(score)
+    found = {key: estimate(values) for key, values in by_key.items()}
+    return {key: mean for key, mean in found.items() if mean is not None}
 
 
 def _shortened(value: str) -> str:

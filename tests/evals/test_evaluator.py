@@ -296,6 +296,13 @@ def test_the_fingerprint_tells_what_counts_and_no_key() -> None:
     assert "sk-secret" not in json.dumps(told)
 
 
+def test_a_copy_of_an_evaluator_scores_with_its_own_options() -> None:
+    evaluator = FaithfulnessEvaluator(extractor=lambda _: [])
+    row = {"answer": "Rome is old.", "contexts": ["Rome is old."]}
+    assert evaluator.invoke(row).status == "skipped"
+    assert evaluator.model_copy(update={"extractor": None}).invoke(row).score == 1.0
+
+
 def test_the_fingerprint_differs_only_where_scores_may() -> None:
     plain = FaithfulnessEvaluator()
     assert plain.fingerprint() == FaithfulnessEvaluator(progress_bar=True).fingerprint()

@@ -237,10 +237,12 @@ def _replayed_outcome(
         return "unchecked" if found.outcome == "unchecked" else "unknown"
     if labels:
         scores[SOURCE] = labels.count("supported") / len(labels)
-    composite = now.of_scores(scores).score if scores else None
-    if composite is None:
+    if not scores:
         return "unchecked"
-    return "rejected" if list(now.against_scores(scores, composite)) else "passed"
+    combined, against = now.combined(scores)
+    if combined.score is None:
+        return "unchecked"
+    return "rejected" if against else "passed"
 
 
 def _alternatives(now: Thresholds) -> Iterator[tuple[ThresholdName, float, Thresholds]]:

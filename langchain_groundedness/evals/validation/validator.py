@@ -1,12 +1,12 @@
 """Validates an example for a data set: support by its documents, then quality."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import Embeddings
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
@@ -28,7 +28,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 from langchain_groundedness.inputs.formats import CheckInput, has_text
-from langchain_groundedness.llm.chat_models import ChatModel
+from langchain_groundedness.llm.chat_models import ChatModel, memoized
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import (
     ClaimVerdict,
@@ -215,24 +215,22 @@ class Thresholds(NamedTuple):
         text = f"{claims} supported: {share:.2f} is less than {self.min_source:.2f}"
         return ValidationReason(code="source", text=text)
 
-    def of_scores(self, scores: Mapping[str, float]) -> RowScore:
-        """Combine the scores there are."""
+    def combined(
+        self, scores: Mapping[str, float]
+    ) -> tuple[RowScore, tuple[ValidationReason, ...]]:
+        """Combine the scores there are; tell what in them rejects a row."""
         weights = {n: w for n, w in self.composite.weights.items() if n in scores}
         minimums = {n: least for n, least in self.composite.minimums.items() if n in weights}
         narrowed = {"weights": weights, "minimums": minimums}
-        return self.composite.model_copy(update=narrowed).of(scores)
-
-    def against_scores(
-        self, scores: Mapping[str, float], composite: float
-    ) -> Iterator[ValidationReason]:
-        """Tell what in the scores rejects a row."""
-        for name, least in self.composite.minimums.items():
-            if name in scores and scores[name] < least:
+        found, against = self.composite.model_copy(update=narrowed).of(scores), []
+        for name, least in minimums.items():
+            if scores[name] < least:
                 text = f"{name}: {scores[name]:.2f} is less than its minimum {least:.2f}"
-                yield ValidationReason(code="minimum", text=text)
-        if composite < self.pass_score - _SLACK:
-            text = f"the composite score {composite:.2f} is less than {self.pass_score:.2f}"
-            yield ValidationReason(code="composite", text=text)
+                against.append(ValidationReason(code="minimum", text=text))
+        if found.score is not None and found.score < self.pass_score - _SLACK:
+            text = f"the composite score {found.score:.2f} is less than {self.pass_score:.2f}"
+            against.append(ValidationReason(code="composite", text=text))
+        return found, tuple(against)
 
 
 class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
@@ -313,8 +311,6 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     """Weights and minimums of the scores:
     `CompositeScore(minimums={"correctness": 0.5})`."""
 
-    _made: "_ValidationStages | None" = PrivateAttr(default=None)
-
     @model_validator(mode="after")
     def _usable(self) -> Self:
         known = {SOURCE, *QUALITY_DIMENSIONS}
@@ -322,13 +318,13 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             names = ", ".join(sorted(known))
             msg = f"composite: weights may name {names}; that of {SOURCE} must be above 0"
             raise ValueError(msg)
-        self._stages()
+        _ = self._stages
         return self
 
     @property
     def bands(self) -> Bands:
         """The thresholds of similarity in force, those of the calibration included."""
-        return self._stages().bands
+        return self._stages.bands
 
     @property
     def thresholds(self) -> Thresholds:
@@ -341,7 +337,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             self.on_contradicted,
             self.composite,
             has_judge=any(each is not None for each in judges),
-            has_quality=self._stages().quality is not None,
+            has_quality=self._stages.quality is not None,
         )
 
     @override
@@ -378,7 +374,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     def _in_stages(
         self, found: RowValidation, row: EvaluationRow, source: CheckInput
     ) -> Flow[RowValidation]:
-        stages, first_stage = self._stages(), _FirstStage()
+        stages, first_stage = self._stages, _FirstStage()
         checker = stages.checker.with_config(callbacks=[first_stage])
         result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(
@@ -404,7 +400,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
             text = f"{len(open_ones)} of {claims} not checked: {open_ones[0].reason}"
             return ValidationReason(code="claims_unchecked", text=text)
         was_read = result.decision.action == "pass"
-        if result.claims or (was_read and self._stages().quality is not None):
+        if result.claims or (was_read and self._stages.quality is not None):
             return None
         text = "the answer makes no claim, and without a chat model there is no other score"
         if not was_read:
@@ -412,27 +408,24 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         return ValidationReason(code="no_claims", text=text)
 
     def _decided(self, found: RowValidation) -> RowValidation:
-        thresholds = self.thresholds
-        combined = thresholds.of_scores(found.scores)
+        combined, against = self.thresholds.combined(found.scores)
         if combined.score is None:
             return _because(found, "failed", f"no composite score: {combined.reason}")
-        against = tuple(thresholds.against_scores(found.scores, combined.score))
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
 
+    @property
     def _stages(self) -> "_ValidationStages":
-        if self._made is None:
-            bands = _bands(self)
-            checker = GroundednessRunnable(
-                verifier=self._source_verifier(bands),
-                extractor=self.extractor or SentenceClaimExtractor(),
-            )
-            quality = self.quality
-            if quality is None and self.model is not None:
-                quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
-            self._made = _ValidationStages(bands, checker, quality)
-        return self._made
+        return memoized(self, self._make_stages)
+
+    def _make_stages(self) -> "_ValidationStages":
+        bands, quality = _bands(self), self.quality
+        if quality is None and self.model is not None:
+            quality = AnswerQualityEvaluator(model=self.model, model_timeout=self.model_timeout)
+        extractor = self.extractor or SentenceClaimExtractor()
+        checker = GroundednessRunnable(verifier=self._source_verifier(bands), extractor=extractor)
+        return _ValidationStages(bands, checker, quality)
 
     def _source_verifier(self, bands: Bands) -> CascadeVerifier:
         judge = self.verifier
