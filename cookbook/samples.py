@@ -27,7 +27,7 @@ from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_groundedness import Claim, VerificationTask
-from langchain_groundedness.display.svg import Plot, document, style
+from langchain_groundedness.display.svg import STYLE, Plot, document
 from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import (
     HonestJudge,
@@ -363,8 +363,7 @@ def graph_picture(graph):
         parts.append(f'<path class="frame" d="{path}" marker-end="url(#arrow)"/>')
     return SVG(
         f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" width="{x}" height="150" '
-        f'viewBox="0 0 {x} 150"><style>{style()}</style>'
-        f'<rect class="page" width="{x}" height="150"/>'
+        f'viewBox="0 0 {x} 150"><style>{STYLE}</style><rect class="page" width="{x}" height="150"/>'
         '<marker id="arrow" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0 0L6 3L0 6z" fill="currentColor"/></marker>'
         f"{''.join(parts)}</svg>"

@@ -1,14 +1,32 @@
 """Plots as SVG strings.
 
-Colours are CSS classes, which `style` defines for light and dark themes. All text is escaped.
+Colours are CSS classes, which `STYLE` defines for light and dark themes. All text is escaped.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
 
-__all__ = ["Plot", "document", "style"]
+__all__ = ["STYLE", "Plot", "document"]
+
+STYLE = """
+.plot { color: #1f2328; background: #fff; font: 12px system-ui, sans-serif; }
+.plot text { fill: currentColor; }
+.plot .frame { fill: none; stroke: currentColor; stroke-opacity: .35; }
+.plot .grid { stroke: currentColor; stroke-opacity: .12; }
+.plot .ideal { stroke: currentColor; stroke-opacity: .5; stroke-dasharray: 4 4; fill: none; }
+.plot .a { fill: #2da44e; stroke: #2da44e; } .plot .b { fill: #bf8700; stroke: #bf8700; }
+.plot .c { fill: #8250df; stroke: #8250df; } .plot .d { fill: #cf222e; stroke: #cf222e; }
+.plot .e { fill: #0969da; stroke: #0969da; }
+.plot polyline.open { fill: none; stroke-width: 2; } .plot .whisker { stroke-width: 1.5; }
+.plot .page { fill: #fff; } .plot .mark { stroke-dasharray: 2 3; stroke-width: 1.5; }
+@media (prefers-color-scheme: dark) {
+.plot { color: #e6edf3; background: #0d1117; } .plot .page { fill: #0d1117; }
+.plot .a { fill: #3fb950; stroke: #3fb950; } .plot .b { fill: #d29922; stroke: #d29922; }
+.plot .c { fill: #a371f7; stroke: #a371f7; } .plot .d { fill: #f85149; stroke: #f85149; }
+.plot .e { fill: #58a6ff; stroke: #58a6ff; } }
+"""
+"""CSS for the head of a page, or for a stand-alone SVG."""
 
 _LEFT, _TOP, _RIGHT = 52, 30, 12
 _LETTER = 7
@@ -113,11 +131,6 @@ class Plot:
         )
 
 
-def style() -> str:
-    """Read the CSS for a stand-alone SVG."""
-    return "\n" + (files("langchain_groundedness.display") / "plot.css").read_text("utf-8")
-
-
 def document(plots: Sequence[Plot]) -> str:
     """Stack plots into one stand-alone SVG."""
     width = max(plot.width for plot in plots)
@@ -128,7 +141,7 @@ def document(plots: Sequence[Plot]) -> str:
         top += plot.height
     return (
         f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}"><style>{style()}</style>'
+        f'width="{width}" height="{height}"><style>{STYLE}</style>'
         f'<rect class="page" width="{width}" height="{height}"/>'
         f"{''.join(parts)}</svg>\n"
     )
