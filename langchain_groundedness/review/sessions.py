@@ -120,8 +120,10 @@ class FailedAttempts:
         now = self._clock()
         with self._lock:
             self._at = {who: at for who, at in self._at.items() if now - at[-1] < _WINDOW}
-            if len(self._at) < _MOST_SESSIONS or address in self._at:
-                self._at[address] = [*self._at.get(address, [])[1 - _ATTEMPTS :], now]
+            # The latest addresses count: a thousand others must not make room for one more.
+            self._at[address] = [*self._at.pop(address, [])[1 - _ATTEMPTS :], now]
+            if len(self._at) > _MOST_SESSIONS:
+                del self._at[next(iter(self._at))]
 
     def too_many(self, address: str) -> bool:
         """Tell whether an address has to wait."""

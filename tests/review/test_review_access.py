@@ -70,6 +70,15 @@ def test_an_address_may_try_again_after_a_minute() -> None:
     assert not failed.too_many("1.2.3.4")
 
 
+def test_attempts_are_limited_however_many_other_addresses_try() -> None:
+    failed = FailedAttempts(lambda: 0.0)
+    for n in range(1_000):
+        failed.add(f"2001:db8::{n:x}")
+    for _ in range(10):
+        failed.add("1.2.3.4")
+    assert failed.too_many("1.2.3.4")
+
+
 def test_a_token_of_fewer_than_16_characters_is_refused(log: SQLAuditLog) -> None:
     with pytest.raises(ConfigurationError, match="at least 16 characters, got 5"):
         create_review_app(log, token="short")  # noqa: S106  (refused)
