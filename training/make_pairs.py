@@ -27,6 +27,7 @@ from rule_claims import made_claims, reworded
 from true_edits import lower_first
 
 from langchain_groundedness.text.sentences import split_sentences
+from langchain_groundedness.text.words import STOP_WORDS, find_words
 from langchain_groundedness.verification.embedded.expanded_documents import expand_document
 
 Row = dict[str, Any]
@@ -89,6 +90,19 @@ _UNSURE = re.compile(
 )
 _NEIGHBOURS = 4
 """Claims of a passage, in their order, that are one group."""
+_LEFT_OUT = {
+    "factscore": 0.4,
+    "ragtruth_qa": 1,
+    "wice": 1,
+    "defacto": 0.5,
+    "frank": 0.5,
+    "cg2c": 0.5,
+}
+"""Sets from some of whose supported claims the deciding sentences are taken away."""
+_LEFT_OUT_WRITTEN = {"contrast_pairs": 0.12, "document_claims": 0.6}
+_SAYS_IT = 0.5
+"""Share of a claim's words in a sentence from which it may be what the claim rests on."""
+_SURELY_SAYS_IT = 0.6
 _KEPT = {"ragtruth_qa": 0.5}
 """Of the supported claims, where there are ten of them for each other one."""
 
@@ -119,6 +133,7 @@ def main() -> None:
         "contrast_pairs": _contrast_pairs,
         "document_claims": lambda: _document_claims(data),
         "pronouns": lambda: _pronouns(data),
+        "left_out": lambda: _left_out(data),
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -366,6 +381,56 @@ def _pronouns(data: Path) -> Iterator[Row]:
                 if read:
                     group = _group(example, name, number)
                     yield _row(read, claim, label, group=group, document=known[0]) | {"part": name}
+
+
+def _left_out(data: Path) -> Iterator[Row]:
+    """Supported claims, with and without the sentences that say them: the topic stays the same."""
+    chosen = random.Random(10)
+    for known, claim, question, part in _supported(data, chosen):
+        rest = _without(known, claim)
+        words = chosen.choice(_LENGTHS)
+        readings = [Evidence(some).read(claim, question, words=words) for some in (known, rest)]
+        if all(readings) and readings[0] != readings[1]:
+            group = f"{known[0][:80]} {claim}"
+            for read, label in zip(readings, ("supported", "unverifiable"), strict=True):
+                yield _row(read, claim, label, group=group, document=known[0]) | {"part": part}
+
+
+def _supported(
+    data: Path, chosen: random.Random
+) -> Iterator[tuple[Sequence[str], str, str | None, str]]:
+    """Give documents, claim and question of some supported claims, and where they are from."""
+    for name, share in _LEFT_OUT.items():
+        for example in read_set(data, name):
+            if example.supported and chosen.random() < share:
+                yield example.documents, example.claim, example.question, name
+    share = _LEFT_OUT_WRITTEN["contrast_pairs"]
+    for passage in read_passages(CONTRAST_PAIRS):
+        for claim, label in passage.claims:
+            if label == "supported" and chosen.random() < share:
+                yield [passage.text], claim, passage.question, "contrast_pairs"
+    share = _LEFT_OUT_WRITTEN["document_claims"]
+    documents = {name: read_documents(data, name) for name in CLAIM_SETS + CONTRAST_SETS}
+    for given in read_document_claims():
+        known = documents[given.set][given.id]
+        for claim, label in given.claims:
+            if label == "supported" and chosen.random() < share:
+                yield [plain(text) for text in known], claim, None, "document_claims"
+
+
+def _without(documents: Sequence[str], claim: str) -> list[str]:
+    """Take out what may say a claim; nothing is left where no sentence surely says it."""
+    mine = {word.stem for word in find_words(claim)} - STOP_WORDS
+    rest, most = [], 0.0
+    for text in documents:
+        kept = []
+        for sentence in split_sentences(text):
+            share = len(mine & {word.stem for word in find_words(sentence.text)}) / (len(mine) or 1)
+            most = max(most, share)
+            if share < _SAYS_IT:
+                kept.append(sentence.text)
+        rest.append(" ".join(kept))
+    return rest if most >= _SURELY_SAYS_IT else [""]
 
 
 def _beside_another(

@@ -36,7 +36,15 @@ from langchain_groundedness.verification.embedded.support_model import (
 
 __all__ = ["HeldOut", "balancing_threshold", "combine", "held_out", "without"]
 
-_OURS = ("frames", "facts", "records", "passages", "contrast_pairs", "document_claims")
+_OURS = (
+    "frames",
+    "facts",
+    "records",
+    "passages",
+    "contrast_pairs",
+    "document_claims",
+    "left_out",
+)
 _MADE = ("snli", "nli_contrast", *_OURS)
 _MOST_MADE = 900
 _MODEL = Path(__file__).parents[1] / "langchain_groundedness" / "model" / "signals.json"
