@@ -305,9 +305,12 @@ def _decisive_first(units: list[int], evidence: ClaimEvidence) -> list[int]:
 
 def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     units = _overlapping_units(evidence.match.best[-1], evidence.statement, evidence.sources)
-    cited = evidence.cite(_decisive_first(units, evidence))
-    only_headings = all(map(evidence.sources.is_heading, units))
-    correction = None if only_headings else _sentence(cited[0])
+    claimed = {evidence.sources.vocabulary.get(word.stem) for word in evidence.statement.words}
+    # What the claim says too does not contradict it.
+    others = [u for u in units if not claimed.issuperset(evidence.sources.stems_in(u, u).tolist())]
+    cited = evidence.cite(_decisive_first(others or units, evidence))
+    none_to_insert = all(map(evidence.sources.is_heading, others))
+    correction = None if none_to_insert else _sentence(cited[0])
     explanation = "A passage about the same thing says otherwise."
     return _contradicted(evidence, probability, explanation, cited, correction)
 
