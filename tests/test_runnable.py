@@ -275,11 +275,22 @@ def test_a_failing_recheck_lets_the_evidence_stand_in() -> None:
     assert result.answer == WITH_EVIDENCE
 
 
-def test_what_a_failing_corrector_does_not_correct_is_removed() -> None:
+def test_what_a_failing_corrector_does_not_correct_is_removed_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     corrector = failing(RuntimeError())
     result = checker(corrector=corrector, **CORRECTING).invoke(INPUT)
     assert result.answer == "Costs fell by 4%. The CEO resigned."
     assert labels(result)[0] == "contradicted"
+    assert "correction failed (RuntimeError)" in caplog.text
+
+
+def test_an_answer_that_is_empty_because_its_check_failed_says_so() -> None:
+    verifier = failing(RuntimeError())
+    result = checker(verifier=verifier, on_contradicted="correct").invoke(INPUT)
+    assert result.answer == ""
+    assert result.decision.action == "review"
+    assert "could not be checked: verification failed (RuntimeError)" in result.decision.reasons[0]
 
 
 def test_strip_takes_the_sentences_out() -> None:

@@ -3,6 +3,7 @@
 The functions do no I/O; `Step` runs them with a runnable.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -73,6 +74,7 @@ __all__ = [
 ]
 
 _EDITS = frozenset({"correct", "strip"})
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,8 +437,8 @@ class Check:
         )
 
     def without_correction(self, state: CheckState, error: Exception) -> CheckState:
-        """Leave the answer unedited; the verdicts show what is wrong."""
-        self._raise_if_asked(f"correction failed ({_cause(error)})", error)
+        """Fall back to removing what had to be corrected."""
+        self._raise_or_warn(f"correction failed ({_cause(error)})", error)
         return self._with_fallbacks(state, ())
 
     def with_correction(
@@ -486,7 +488,7 @@ class Check:
 
     def without_recheck(self, state: CheckState, error: Exception) -> CheckState:
         """Replace edits that could not be verified."""
-        self._raise_if_asked(f"checking the edits failed ({_cause(error)})", error)
+        self._raise_or_warn(f"checking the edits failed ({_cause(error)})", error)
         return self._without_edits_of(self._reworded(state), state)
 
     def _without_edits_of(self, failed: Container[str], state: CheckState) -> CheckState:
@@ -520,6 +522,11 @@ class Check:
             raise error
         if self.raise_on_failure:
             raise VerificationError(reason, claim_ids=claims) from error
+
+    def _raise_or_warn(self, reason: str, error: Exception) -> None:
+        """Tell of a failure that no verdict shows."""
+        self._raise_if_asked(reason, error)
+        _LOGGER.warning("%s: what could not be corrected is removed or replaced", reason)
 
     def all_verdicts(self, state: CheckState) -> tuple[ClaimVerdict, ...]:
         """Return one verdict per claim; those without one are unchecked, with a reason."""
@@ -576,6 +583,8 @@ class Check:
         """Judge the text that remains after some edits."""
         left = self.remaining_verdicts(verdicts, edits)
         text = apply_edits(source.answer, edits)
+        if not text.strip():  # an answer that is empty because its check failed says so
+            left = tuple(verdict for verdict in verdicts if verdict.verdict == "unchecked")
         given = self.decision_context(source.model_copy(update={"answer": text}), left)
         return FinalVerdict(
             verdict=answer_verdict(left),
