@@ -160,8 +160,7 @@ asyncio.run(main())
         "GroundednessRunnable()",
         "GroundednessRunnable(model=model)",
         "GroundednessRunnable(verifier=LLMVerifier(model=model, strategy='per_claim'))",
-        "RunnableLambda(lambda value: value['answer'])"
-        " | GroundednessGuard().bind(documents=answer['documents'])",
+        "RunnableLambda(lambda v: v['answer']) | GroundednessGuard().bind(documents=['Rome.'])",
     ],
 )
 def test_the_first_check_of_a_process_does_not_read_files_on_the_event_loop(checker: str) -> None:

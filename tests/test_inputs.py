@@ -368,8 +368,6 @@ def test_keys_may_be_named() -> None:
         read_input(value, answer_key="words")
     with pytest.raises(InputFormatError, match=r"no documents under documents_key='hit'.*'hits'"):
         read_input(value, documents_key="hit")
-    with pytest.raises(InputFormatError, match=r"no question under question_key='ask'.*'asked'"):
-        read_input(value, answer_key="said", documents_key="hits", question_key="ask")
 
 
 def test_documents_under_a_named_key_may_be_none_and_come_from_tools_instead() -> None:

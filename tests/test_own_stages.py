@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness.exceptions import VerificationError
+from langchain_groundedness import EmbeddedVerifier, GroundednessRunnable
+from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness.exceptions import ConfigurationError, VerificationError
+from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -104,6 +106,27 @@ def test_what_an_extractor_replies_wrongly_leaves_the_sentences_unchecked() -> N
     result = GroundednessRunnable(extractor=lambda _: ["Revenue was $2.1B."]).invoke(RIGHT)
     assert [v.verdict for v in result.claims] == ["unchecked"]
     assert "the extractor must return a list of Claim, got str" in (result.claims[0].reason or "")
+
+
+def test_an_extractor_that_returns_nothing_leaves_the_sentences_unchecked() -> None:
+    result = GroundednessRunnable(extractor=lambda _: None).invoke(RIGHT)
+    assert "must return a list of Claim, got NoneType" in (result.claims[0].reason or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"verifier": EmbeddedVerifier}, "verifier: got the class EmbeddedVerifier"),
+        ({"extractor": SentenceClaimExtractor}, "extractor: got the class SentenceClaimExtractor"),
+        ({"model": ScriptedChatModel}, "model: got the class ScriptedChatModel"),
+        ({"model": ""}, "model: got an empty name"),
+    ],
+)
+def test_a_class_or_an_empty_name_in_place_of_a_stage_is_refused(
+    options: Any, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        GroundednessRunnable(**options)
 
 
 def test_what_a_corrector_replies_wrongly_is_not_shown() -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "AnyRunnable",
     "CheckedOptions",
     "OptionsAlone",
+    "as_runnable",
     "expand_options",
     "require_bool",
     "require_one_of",
@@ -31,12 +32,18 @@ _CONSTRUCTORS = {
 """How to build an object, for an option that got a text instead."""
 
 
-def _runnable(value: object) -> object:
+def as_runnable(value: object) -> object:
+    """Turn a function into a runnable; a class is refused, since its instance is meant."""
+    if isinstance(value, type):
+        msg = f"got the class {value.__name__}; create an object of it: {value.__name__}(...)"
+        raise ValueError(msg)  # noqa: TRY004  (pydantic reports it with the option)
     return coerce_to_runnable(value) if callable(value) else value
 
 
 AnyRunnable = Annotated[
-    Runnable[Any, Any], BeforeValidator(_runnable), Accepts(Runnable[Any, Any] | Callable[..., Any])
+    Runnable[Any, Any],
+    BeforeValidator(as_runnable),
+    Accepts(Runnable[Any, Any] | Callable[..., Any]),
 ]
 """An option that takes a runnable, or a function that becomes one."""
 

@@ -312,11 +312,9 @@ class InputReader:
         keys = _keys_of(parts)
         messages = _conversation(parts.get("messages"), keys)
         answer, evidence = self._find_answer(parts, messages, keys)
-        for part in ("documents", "question"):
-            key = getattr(self, f"{part}_key")
-            elsewhere = self.partial or "messages" in parts or part in self.given
-            if key is not None and key not in parts and not elsewhere:
-                raise _missing(keys, **{f"{part}_key": key})
+        elsewhere = self.partial or "messages" in parts or "documents" in self.given
+        if self.documents_key is not None and self.documents_key not in parts and not elsewhere:
+            raise _missing(keys, documents_key=self.documents_key)
         given = self._given_documents(parts)
         documents = given or self.tool_documents(evidence)
         return CheckInput(

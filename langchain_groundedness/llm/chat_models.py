@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BeforeValidator
 
+from langchain_groundedness._runtime.options import as_runnable
 from langchain_groundedness.exceptions import require
 from langchain_groundedness.types import Accepts
 
@@ -20,8 +20,11 @@ MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 
 def _chat_model(value: object) -> object:
     if isinstance(value, str):
+        if not value.strip():
+            msg = "got an empty name; give provider:name, such as openai:gpt-4o-mini, or an object"
+            raise ValueError(msg)
         return require("langchain.chat_models", extra="agents").init_chat_model(value)
-    return coerce_to_runnable(value) if callable(value) else value
+    return as_runnable(value)
 
 
 GivenModel: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | str

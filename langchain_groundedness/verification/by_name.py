@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BeforeValidator
 
+from langchain_groundedness._runtime.options import as_runnable
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Accepts
 from langchain_groundedness.verification.public_models import PUBLIC_MODELS
@@ -35,7 +35,7 @@ def named_verifier(name: str) -> Runnable[Any, Any]:
 def _verifier(value: object) -> object:
     if isinstance(value, str):
         return named_verifier(value)
-    return coerce_to_runnable(value) if callable(value) else value
+    return as_runnable(value)
 
 
 AnyVerifier = Annotated[
