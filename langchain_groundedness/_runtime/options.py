@@ -34,7 +34,7 @@ _CONSTRUCTORS = {
 
 def as_runnable(value: object) -> object:
     """Turn a function into a runnable; a class is refused, since its instance is meant."""
-    if isinstance(value, type):
+    if isinstance(value, type) and issubclass(value, Runnable):
         msg = f"got the class {value.__name__}; create an object of it: {value.__name__}(...)"
         raise ValueError(msg)  # noqa: TRY004  (pydantic reports it with the option)
     return coerce_to_runnable(value) if callable(value) else value

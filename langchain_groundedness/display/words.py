@@ -4,7 +4,7 @@ from langchain_groundedness.types import ClaimVerdict
 
 __all__ = ["SURE", "correction_words", "evidence_words"]
 
-SURE = 0.86
+SURE = 0.88
 """Probability of support from which the documents are said to say a claim: the strict threshold of
 the embedded verifier."""
 

@@ -65,7 +65,7 @@ _HALF = 0.5
 
 SURE_CONTRADICTION = 0.6
 """Probability from which the encoder alone calls a claim contradicted, so that it is corrected. Of
-contrast pairs that were held back from training, three in four such claims were contradicted."""
+contrast pairs that were held back from training, two in three such claims were contradicted."""
 
 _CLOSE_TO_THRESHOLD = 0.05
 """Distance to the threshold that counts as close; probabilities are calibrated about as well."""
