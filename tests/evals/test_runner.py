@@ -268,7 +268,7 @@ def test_an_evaluation_without_rows_or_columns_is_refused_before_a_file_is_made(
     ("evaluators", "options", "said"),
     [
         ([], {}, "at least one is needed"),
-        ([CountingEvaluator(), CountingEvaluator()], {}, "different keys"),
+        ([CountingEvaluator(), CountingEvaluator()], {}, "each with a different key"),
         ([str], {}, "an Evaluator is needed, got type"),
         (
             [CountingEvaluator()],

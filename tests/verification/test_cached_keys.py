@@ -142,9 +142,9 @@ def test_another_version_of_the_package_asks_anew(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("made", "path"),
     [
-        (lambda: RunnableLambda(lambda _: []), "verifier: RunnableLambda"),
-        (lambda: ScriptedVerifier({}), "verifier: ScriptedVerifier"),
-        (Subclass, "verifier: Subclass"),
+        (lambda: RunnableLambda(lambda _: []), r"the verifier \(RunnableLambda\)"),
+        (lambda: ScriptedVerifier({}), r"the verifier \(ScriptedVerifier\)"),
+        (Subclass, r"the verifier \(Subclass\)"),
         (lambda: judge(model=ScriptedChatModel(replies=[])), "verifier.model: ScriptedChatModel"),
         (
             lambda: judge(model=openai().with_fallbacks([openai(model="gpt-4o")])),
