@@ -59,7 +59,8 @@ def test_scripted_model_drives_an_agent_with_tools() -> None:
 
     asks: Any = {"name": "clock", "args": {"city": "Rome"}, "id": "1"}
     model = ScriptedChatModel(replies=[AIMessage("", tool_calls=[asks]), "It is late."])
-    state = create_agent(model, tools=[clock]).invoke({"messages": [("user", "Is it late?")]})
+    agent: Any = create_agent(model, tools=[clock])
+    state = agent.invoke({"messages": [("user", "Is it late?")]})
     assert [message.text for message in state["messages"]] == [
         *("Is it late?", "", "It is 9 pm in Rome.", "It is late.")
     ]

@@ -207,7 +207,8 @@ def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | N
     except (ValueError, RecursionError) as exc:
         if not data.endswith(b"\n"):
             return None
-        msg = f"{where}: {why_unparsed(exc, ' of the line')}; is it a run file?"
+        hint = "" if isinstance(exc, UnicodeDecodeError) else "; is it a run file?"
+        msg = f"{where}: {why_unparsed(exc, ' of the line')}{hint}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
     kind = found.pop("type", None) if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
