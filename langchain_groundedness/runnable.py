@@ -389,8 +389,8 @@ def _conflicts(options: GroundednessRunnable) -> Iterator[str]:
         yield "single_pass=True needs a model: pass model=, or single_pass=SinglePassJudge(...)"
     if options.examples is not None and (options.model is None or options.extractor is not None):
         yield (
-            "examples= needs model= and excludes extractor=: pass the examples to your own "
-            "extractor instead"
+            "examples= requires model= and cannot be combined with extractor=: pass the examples "
+            "to your own extractor instead"
         )
     if options.verdict_cache is not None:
         if single:

@@ -176,7 +176,10 @@ def test_scores_are_taken_from_a_cache(run: Run, monkeypatch: pytest.MonkeyPatch
             "answer_quality needs model=, or --model on",
         ),
         ((*USUAL, "--column", "answer"), "--column takes a pair"),
-        ((*USUAL, "--column", "reply=answer"), "--column: a row has no part 'reply'; accepted: id"),
+        (
+            (*USUAL, "--column", "reply=answer"),
+            "unknown field 'reply' in columns= or --column; accepted: id",
+        ),
         ((*USUAL, "--column", "answer=gone"), "there is no column 'gone' for answer"),
         ((*USUAL, "--fail-under", "bleu=1"), "--fail-under bleu: that metric is not measured"),
         (

@@ -2,6 +2,7 @@ import threading
 from typing import Any, cast
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
@@ -49,6 +50,26 @@ def test_scripted_model_replies_in_order_and_records_what_it_was_asked() -> None
 def test_scripted_model_can_answer_by_what_it_is_asked() -> None:
     model = ScriptedChatModel(replies=lambda messages: messages[-1].text.upper())
     assert model.invoke("a").text == "A"
+
+
+def test_scripted_model_drives_an_agent_with_tools() -> None:
+    def clock(city: str) -> str:
+        """Tell the time."""
+        return f"It is 9 pm in {city}."
+
+    asks: Any = {"name": "clock", "args": {"city": "Rome"}, "id": "1"}
+    model = ScriptedChatModel(replies=[AIMessage("", tool_calls=[asks]), "It is late."])
+    agent: Any = create_agent(model, tools=[clock])
+    state = agent.invoke({"messages": [("user", "Is it late?")]})
+    assert [message.text for message in state["messages"]] == [
+        *("Is it late?", "", "It is 9 pm in Rome.", "It is late.")
+    ]
+    assert len(model.requests) == 2
+
+
+def test_scripted_model_has_no_structured_output() -> None:
+    with pytest.raises(NotImplementedError, match="script the text or the tool calls"):
+        ScriptedChatModel(replies=[]).with_structured_output(dict)
 
 
 def test_scripted_extractor_finds_the_spans_of_its_claims() -> None:

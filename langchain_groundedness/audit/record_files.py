@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from langchain_groundedness._runtime import files
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord
+from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = ["Damage", "Spool", "append_lines", "as_lines", "beside", "found_in", "read_records"]
@@ -118,11 +119,17 @@ class Damage:
     def report(self, where: str) -> None:
         """Log the damage, if any."""
         if self.torn or self.lines:
-            logger.warning(
-                "audit: %s has %d torn last line(s) and %d other line(s) that are not records; "
-                "they are left out",
-                *(where, self.torn, len(self.lines)),
-            )
+            skipped = []
+            if self.torn:
+                one = self.torn == 1
+                skipped.append(
+                    f"{'an' if one else self.torn} incomplete last line{'s' * (not one)}"
+                )
+            if self.lines:
+                one = len(self.lines) == 1
+                bad = "is not a record" if one else "are not records"
+                skipped.append(f"{format_count(len(self.lines), 'line')} that {bad}")
+            logger.warning("audit: %s: skipped %s", where, " and ".join(skipped))
 
 
 def as_lines(entries: Iterable[AuditEntry]) -> bytes:

@@ -266,9 +266,7 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
     verifier = main_verifier(listed)
     chosen, refused = _Choosing(listed, target, verifier, resamples, folds, seed).outcome()
     if not chosen:
-        reasons = sorted(refused.values(), key=lambda why: why.startswith(_NO_SAMPLES))
-        msg = f"no threshold can be chosen on {format_count(len(listed), 'sample')}: {reasons[0]}"
-        raise ConfigurationError(msg)
+        raise ConfigurationError(_why_none(len(listed), refused.values()))
     return Calibration(
         made=datetime.now(UTC),
         target=CalibrationTarget(kind=target.kind, value=target.value),
@@ -376,6 +374,19 @@ class ThresholdSpec(NamedTuple):
     def threshold(self, cut: float) -> float:
         """Turn a cut of the scores into the threshold, as options name it."""
         return round(1 - cut, _DIGITS) if self.is_upper else cut
+
+
+def _why_none(samples: int, reasons: Iterable[str]) -> str:
+    """Say why no threshold was chosen, with the first reason that is not a lack of samples."""
+    shortage = next((why for why in reasons if not why.startswith(_NO_SAMPLES)), None)
+    if shortage is not None:
+        return f"no threshold can be chosen on {format_count(samples, 'sample')}: {shortage}"
+    used = f"of {format_count(samples, 'sample')}, none can be used"
+    why = used if samples else "there are no samples"
+    return (
+        f"no threshold can be chosen: {why}. Give claims or answers whose support probabilities "
+        "come from one verifier."
+    )
 
 
 _NO_SAMPLES = "no samples for it"

@@ -193,8 +193,12 @@ def require_one(**sources: object) -> None:
     """Require exactly one of the options that name an audit log or a file."""
     given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
-        options = ", ".join(f"--{name}" for name in sources)
-        refuse(f"give one of {options}; got {len(given)} of them")
+        refuse(f"give exactly one of {_in_words(sources)}; got {_in_words(given) or 'none'}")
+
+
+def _in_words(names: Iterable[str]) -> str:
+    *others, last = [f"--{name}" for name in names] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def audit_records(db: str | None, log: Path | None, **filters: Any) -> "Iterator[AuditRecord]":

@@ -218,7 +218,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
     for name, column in (given or {}).items():
         if (field := _FIELD_BY_NAME.get(_folded(name))) is None:
             accepted = ", ".join(_DATASET_COLUMNS)
-            msg = f"columns, or --column: a row has no part {name!r}; accepted: {accepted}"
+            msg = f"unknown field {name!r} in columns= or --column; accepted: {accepted}"
             raise ConfigurationError(msg)
         if found.setdefault(field, column) != column:
             msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"

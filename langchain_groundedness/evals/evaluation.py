@@ -287,7 +287,7 @@ def _require_evaluators(given: Any) -> list[Evaluator]:
             raise ConfigurationError(msg)
     keys = [each.key for each in evaluators]
     if not keys or len(set(keys)) < len(keys):
-        msg = f"evaluators need different keys, and at least one is needed; got {keys}"
+        msg = f"pass at least one evaluator, each with a different key; got {keys}"
         raise ConfigurationError(msg)
     return evaluators
 

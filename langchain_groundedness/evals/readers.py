@@ -34,6 +34,8 @@ __all__ = [
     "listed",
     "open_filesystem",
     "open_records",
+    "parsed",
+    "why_unparsed",
 ]
 
 FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
@@ -227,16 +229,18 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 def _json_record(line: bytes, number: int) -> Record:
     try:
-        return _record(_parsed(line), number)
+        return _record(parsed(line), number)
     except (ValueError, RecursionError) as exc:
-        return Record(number, None, _unparsed(exc, " of the line"))
+        return Record(number, None, why_unparsed(exc, " of the line"))
 
 
-def _parsed(data: bytes) -> Any:
+def parsed(data: bytes) -> Any:
+    """Parse JSON in UTF-8."""
     return json.loads(data.removeprefix(_BOM).decode("utf-8"))
 
 
-def _unparsed(error: Exception, of: str = "") -> str:
+def why_unparsed(error: Exception, of: str = "") -> str:
+    """Say why JSON could not be parsed, without quoting it."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text (byte {error.start}{of}); convert it first"
     return f"not JSON ({getattr(error, 'msg', type(error).__name__)})"
@@ -247,12 +251,12 @@ def _read_json(path: Path) -> Iterator[Record]:
     with _opened(path) as file:
         data = whole_up_to(file, LARGEST_JSON, path)
     try:
-        found = _parsed(data)
+        found = parsed(data)
     except (ValueError, RecursionError) as exc:
-        msg = f"{path}: {_unparsed(exc)}"
+        msg = f"{path}: {why_unparsed(exc)}"
         if isinstance(exc, json.JSONDecodeError):
             advice = "for one object per line, name the file .jsonl"
-            msg = f"{path}, line {exc.lineno}: {_unparsed(exc)}; {advice}"
+            msg = f"{path}, line {exc.lineno}: {why_unparsed(exc)}; {advice}"
         raise InputFormatError(msg) from None  # the cause quotes the text
     if isinstance(found, dict):
         found = next((found[key] for key in _JSON_KEYS if isinstance(found.get(key), list)), found)

@@ -35,7 +35,12 @@ from langchain_groundedness._runtime.files import (
     write_all,
 )
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.evals.readers import file_error, open_filesystem
+from langchain_groundedness.evals.readers import (
+    file_error,
+    open_filesystem,
+    parsed,
+    why_unparsed,
+)
 from langchain_groundedness.evals.values import (
     BadRow,
     EvaluatedRow,
@@ -198,11 +203,12 @@ def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | N
     if not data.strip():
         return None
     try:
-        found = json.loads(data)
+        found = parsed(data)
     except (ValueError, RecursionError) as exc:
         if not data.endswith(b"\n"):
             return None
-        msg = f"{where}: not JSON ({getattr(exc, 'msg', type(exc).__name__)}); is it a run file?"
+        hint = "" if isinstance(exc, UnicodeDecodeError) else "; is it a run file?"
+        msg = f"{where}: {why_unparsed(exc, ' of the line')}{hint}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
     kind = found.pop("type", None) if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:

@@ -208,9 +208,8 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         withholds = self._check.may_withhold
         if hold_stream is False and withholds:
             msg = (
-                "hold_stream=False excludes answers that may be withheld (on_ungrounded, "
-                "after_retries or the policy says `block` or `review`): their text would be "
-                "streamed before the check; omit hold_stream"
+                "hold_stream=False cannot be combined with a mode or policy that may block or "
+                "review: the text would be streamed before the check. Remove it."
             )
             raise ConfigurationError(msg)
         self._hold = withholds if hold_stream is None else hold_stream

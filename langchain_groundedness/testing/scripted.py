@@ -5,7 +5,7 @@ Nothing here asks a model. `ScriptedChatModel` and `ScriptedServer` replace the 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -36,7 +36,9 @@ Scripted = VerdictLabel | ClaimVerdict | Exception | None
 
 
 class ScriptedChatModel(BaseChatModel):
-    """A chat model without tools or JSON mode that answers from a script.
+    """A chat model that answers from a script, without JSON mode or structured output.
+
+    As the model of an agent, it ignores the tools that it is given; replies may call them.
 
     Example:
         >>> model = ScriptedChatModel(replies=["yes", TimeoutError()])
@@ -74,6 +76,17 @@ class ScriptedChatModel(BaseChatModel):
     @override
     def _llm_type(self) -> str:
         return "scripted"
+
+    @override
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        """Ignore the tools: the script decides which are called."""
+        return self
+
+    @override
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        """Refuse, as models without it do."""
+        msg = "ScriptedChatModel has no structured output: script the text or the tool calls"
+        raise NotImplementedError(msg)
 
     @override
     def _generate(

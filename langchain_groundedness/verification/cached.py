@@ -180,7 +180,7 @@ class CachedVerifier(PooledVerifier):
         described = _describe(self.verifier, "verifier", unknown)
         if unknown and self.key is None:
             msg = (
-                f"cannot tell when the verdicts of {', '.join(unknown)} change: pass a key, as in "
+                f"cannot detect changes in {', '.join(unknown)}: pass a key, as in "
                 "CachedVerifier(..., key='my-judge-1'), and change it when the verifier changes"
             )
             raise ConfigurationError(msg)
@@ -359,7 +359,8 @@ def _describe(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR091
         options = dict(value) if isinstance(value, BaseModel) else {"function": value.__qualname__}
         counted = {option: options[option] for option in options.keys() - _NOT_DESCRIBED}
         return [name, _describe(counted, path, unknown)]
-    unknown.append(f"{path}: {type(value).__name__}")
+    part = "the verifier" if path == "verifier" else path
+    unknown.append(f"{part} ({type(value).__name__})")
     return name
 
 

@@ -16,6 +16,7 @@ from audit.strategies import records
 from langchain_groundedness import ConfigurationError, JsonlAuditLog
 from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.audit.record import AuditEntry
+from langchain_groundedness.audit.record_files import Damage
 from langchain_groundedness.audit.redaction import Redaction
 from langchain_groundedness.exceptions import AuditError
 
@@ -65,6 +66,17 @@ def test_records_are_there_while_others_are_written(tmp_path: Path) -> None:
     assert reader.get("r0009") is None
 
 
+def test_what_was_skipped_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    Damage(torn=1, lines=[b"x"] * 22).report("the audit log")
+    Damage(torn=2).report("the spool")
+    Damage(lines=[b"x"]).report("the spool")
+    assert [each.getMessage() for each in caplog.records] == [
+        "audit: the audit log: skipped an incomplete last line and 22 lines that are not records",
+        "audit: the spool: skipped 2 incomplete last lines",
+        "audit: the spool: skipped 1 line that is not a record",
+    ]
+
+
 def test_a_torn_last_line_is_skipped_and_reported_and_spoils_nothing_after_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -74,13 +86,13 @@ def test_a_torn_last_line_is_skipped_and_reported_and_spoils_nothing_after_it(
     with path.open("a") as file:
         file.write(record("SECRET").to_json()[:-7])
     assert ids(JsonlAuditLog(path)) == ["a"]
-    assert "1 torn last line" in caplog.text
+    assert "skipped an incomplete last line" in caplog.text
     with JsonlAuditLog(path) as log:
         log.record(record("b"))
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         assert ids(JsonlAuditLog(path)) == ["a", "b"]
-    assert "1 other line" in caplog.text
+    assert "skipped 1 line that is not a record" in caplog.text
     assert "SECRET" not in caplog.text
 
 

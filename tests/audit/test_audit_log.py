@@ -235,7 +235,7 @@ def test_a_torn_line_at_the_end_of_the_spool_is_skipped_and_reported(
     after = MemoryLog(tmp_path / "spool")
     assert after.flush()
     assert after.kept == names(1)
-    assert "1 torn last line" in caplog.text
+    assert "skipped an incomplete last line" in caplog.text
     after.close()
 
 

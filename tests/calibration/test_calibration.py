@@ -161,6 +161,14 @@ def test_samples_about_the_same_documents_are_not_enough() -> None:
         calibrate(samples, recall=0.9)
 
 
+def test_without_samples_no_threshold_is_chosen() -> None:
+    with pytest.raises(ConfigurationError, match=r"chosen: there are no samples\. Give claims or"):
+        calibrate([], precision=0.9)
+    unlike = CalibrationSample(unit="answer", is_right=True, claims=())
+    with pytest.raises(ConfigurationError, match="chosen: of 2 samples, none can be used"):
+        calibrate([unlike, unlike], precision=0.9)
+
+
 def test_what_cannot_be_chosen_says_why() -> None:
     found = calibrate(noisy(100), recall=0.8, **FEW)
     assert found.not_chosen["gate"] == "no samples for it: it needs samples with a retrieval score"

@@ -87,7 +87,10 @@ def test_columns_of_later_rows_count_too(tmp_path: Path) -> None:
     ("columns", "said"),
     [
         ({"answer": "gone"}, "no column 'gone' for answer; the columns are 'answer', 'kind'"),
-        ({"text": "answer"}, "a row has no part 'text'; accepted: id, question"),
+        (
+            {"text": "answer"},
+            "unknown field 'text' in columns= or --column; accepted: id, question",
+        ),
     ],
 )
 def test_a_mapping_that_cannot_work_is_refused(columns: dict[str, str], said: str) -> None:

@@ -253,5 +253,5 @@ def test_an_example_without_a_part_is_refused(missing: str) -> None:
 
 
 def test_examples_without_a_model_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="needs model= and excludes extractor="):
+    with pytest.raises(ConfigurationError, match="requires model= and cannot be combined"):
         FaithfulnessEvaluator(examples=(ROME,))

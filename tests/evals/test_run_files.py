@@ -148,7 +148,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path, lost: int) -> 
         (as_line(HEADER) + b"[1]\n", "line 2: not a line of a run file"),
         (as_line(HEADER) + b'{"type": ["row"]}\n', "line 2: not a line of a run file"),
         (as_line(HEADER) + b'{"type": "row"}\n', "line 2: not a valid row: row: Field required"),
-        (as_line(HEADER) + b"\xff\n", "line 2: not JSON"),
+        (as_line(HEADER) + b"\xff\n", r"line 2: not UTF-8 text \(byte 0 of the line\); convert it"),
     ],
 )
 def test_what_is_no_run_file_is_refused_with_the_line(

@@ -267,8 +267,8 @@ def test_an_evaluation_without_rows_or_columns_is_refused_before_a_file_is_made(
 @pytest.mark.parametrize(
     ("evaluators", "options", "said"),
     [
-        ([], {}, "at least one is needed"),
-        ([CountingEvaluator(), CountingEvaluator()], {}, "different keys"),
+        ([], {}, "at least one evaluator"),
+        ([CountingEvaluator(), CountingEvaluator()], {}, "each with a different key"),
         ([str], {}, "an Evaluator is needed, got type"),
         (
             [CountingEvaluator()],

@@ -248,7 +248,7 @@ def test_what_may_be_withheld_is_held_without_being_asked(how: How, options: Any
     )
     said = "".join(tokens(agent, QUESTION, how, {"configurable": {"thread_id": "1"}}))
     assert (TRUE in said, FALSE in said) == (True, False)
-    with pytest.raises(ConfigurationError, match="hold_stream=False excludes"):
+    with pytest.raises(ConfigurationError, match="hold_stream=False cannot be combined"):
         GroundednessMiddleware(**checking, hold_stream=False)
 
 

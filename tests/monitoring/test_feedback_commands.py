@@ -256,12 +256,16 @@ def test_line_that_cannot_be_read_is_named_and_not_shown(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("calibrate", "--precision", "0.9"), "give one of --db, --log, --labels; got 0"),
+        (
+            ("calibrate", "--precision", "0.9"),
+            "give exactly one of --db, --log and --labels; got none",
+        ),
         (("calibrate", "--log", "no.jsonl", "--recall", "0.9"), "no audit log at no.jsonl"),
         (("calibrate", "--db", "sqlite:///no.db", "--recall", "0.9"), "no audit log at"),
         (("calibrate", "--labels", "no.jsonl", "--recall", "0.9"), "no.jsonl: No such file"),
         (("calibrate", "--labels", "x"), "give either --precision or --recall"),
-        (("stats",), "give one of --db, --log; got 0 of them"),
+        (("stats",), "give exactly one of --db and --log; got none"),
+        (("stats", "--db", "x", "--log", "y"), "--db and --log; got --db and --log"),
         (("stats", "--log", "no.jsonl"), "no audit log at no.jsonl"),
         (("export-reviews", "--db", "sqlite:///no.db", "--out", "o"), "no audit log at"),
     ],

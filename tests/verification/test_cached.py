@@ -339,7 +339,7 @@ def test_what_is_not_a_store_is_refused() -> None:
         ConfigurationError, match=r"verdict_cache must be a LangChain cache.* got str"
     ):
         GroundednessRunnable(verdict_cache=store)
-    with pytest.raises(ConfigurationError, match=r"verifier: Reader.*key='my-judge-1'"):
+    with pytest.raises(ConfigurationError, match=r"the verifier \(Reader\): .*key='my-judge-1'"):
         GroundednessRunnable(verifier=Reader(), verdict_cache=InMemoryByteStore())
 
 

@@ -142,43 +142,49 @@ def test_another_version_of_the_package_asks_anew(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("made", "path"),
     [
-        (lambda: RunnableLambda(lambda _: []), "verifier: RunnableLambda"),
-        (lambda: ScriptedVerifier({}), "verifier: ScriptedVerifier"),
-        (Subclass, "verifier: Subclass"),
-        (lambda: judge(model=ScriptedChatModel(replies=[])), "verifier.model: ScriptedChatModel"),
+        (lambda: RunnableLambda(lambda _: []), r"the verifier \(RunnableLambda\)"),
+        (lambda: ScriptedVerifier({}), r"the verifier \(ScriptedVerifier\)"),
+        (Subclass, r"the verifier \(Subclass\)"),
+        (
+            lambda: judge(model=ScriptedChatModel(replies=[])),
+            r"verifier.model \(ScriptedChatModel\)",
+        ),
         (
             lambda: judge(model=openai().with_fallbacks([openai(model="gpt-4o")])),
-            "verifier.model: RunnableWithFallbacks",
+            r"verifier.model \(RunnableWithFallbacks\)",
         ),
         (
             lambda: judge(
                 model=openai().configurable_fields(temperature=ConfigurableField(id="t"))
             ),
-            "verifier.model: RunnableConfigurableFields",
+            r"verifier.model \(RunnableConfigurableFields\)",
         ),
-        (lambda: CrossEncoderVerifier(cross_encoder=Silent()), "verifier.cross_encoder: Silent"),
+        (
+            lambda: CrossEncoderVerifier(cross_encoder=Silent()),
+            r"verifier.cross_encoder \(Silent\)",
+        ),
         (
             lambda: EmbeddingVerifier(embeddings=DeterministicFakeEmbedding(size=8)),
-            "verifier.embeddings: DeterministicFakeEmbedding",
+            r"verifier.embeddings \(DeterministicFakeEmbedding\)",
         ),
         (
             lambda: EmbeddingVerifier(embeddings=HashedNgramEmbeddings(), count_tokens=len),
-            "verifier.count_tokens: builtin_function_or_method",
+            r"verifier.count_tokens \(builtin_function_or_method\)",
         ),
         (
             lambda: CascadeVerifier(
                 [Stage(verifier=EmbeddedVerifier(), settles=lambda _: True), judge()]
             ),
-            r"verifier.stages\[0\].settles: function",
+            r"verifier.stages\[0\].settles \(function\)",
         ),
         (
             lambda: judge(prompt=VERIFICATION_PROMPT.partial(question=lambda: "now")),
-            "verifier.prompt: ChatPromptTemplate",
+            r"verifier.prompt \(ChatPromptTemplate\)",
         ),
     ],
 )
 def test_what_cannot_be_told_apart_needs_a_key(made: Made, path: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"verdicts of {path} change.*key='my-judge-1'"):
+    with pytest.raises(ConfigurationError, match=f"changes in {path}: .*key='my-judge-1'"):
         CachedVerifier(verifier=made(), store=InMemoryByteStore())
     assert key_of(made(), key="1") != key_of(made(), key="2")
 

@@ -387,7 +387,7 @@ def _why_unverifiable(statement: ParsedClaim, match: Match | None) -> str:
         return "The claim says nothing that could be looked for."
     missing = _missing(statement, match.best[-1].found if match else None)
     if missing:
-        return f"No passage speaks about: {', '.join(missing)}."
+        return f"No passage mentions: {', '.join(missing)}."
     return "The words of the claim are in the documents, but no passage says this."
 
 
