@@ -61,7 +61,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     Any other extractor needs the whole answer, so all text is released at the end.
 
     The streamed text adds up to the result of `invoke`; with `release="immediate"`, to the original
-    answer or, if that is blocked, to its released part and `blocked_message`.
+    answer or, if that is blocked, to its released part, a space, and `blocked_message`.
 
     Example:
         >>> guard = GroundednessGuard(on_contradicted="correct")
@@ -78,8 +78,8 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     release: Literal["verified", "immediate"] = "verified"
     on_unchecked: OnUnchecked = "mark"
     unchecked_marker: str = " [UNCHECKED]"
-    contradicted_marker: str = " [UNSUPPORTED]"
-    blocked_message: str = "The rest of this answer was withheld: it did not pass the check."
+    contradicted_marker: str = " [CONTRADICTED]"
+    blocked_message: str = "From here on, this answer was withheld: it did not pass the check."
     audit_log: AuditLog | None = Field(default=None, exclude=True)
 
     def __init__(

@@ -24,7 +24,12 @@ from langgraph.types import Command
 from middleware.agent_scripts import Writer
 from pydantic import BaseModel
 
-from langchain_groundedness import GroundednessRunnable, load_arguments
+from langchain_groundedness import (
+    DecisionPolicy,
+    GroundednessRunnable,
+    JsonlAuditLog,
+    load_arguments,
+)
 from langchain_groundedness.callbacks import (
     AsyncGroundednessCallbackHandler,
     GroundednessCallbackHandler,
@@ -107,6 +112,26 @@ def test_options_of_the_checker_are_checked_wherever_they_are_given(
         entered(taker(trust_threshold=7)),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"on_contradicted": "corect"}, r"'correct'.*, got 'corect'$"),
+        ({"on_contradicted": "c" * 90}, r", got a text of 90 characters$"),
+        ({"on_contradicted": ["strip"]}, r", got a value of type list$"),
+        ({"on_contradicted": 3}, r", got 3$"),
+        (
+            {"policy": DecisionPolicy},
+            r"DecisionPolicy, got the class DecisionPolicy; create an object of it",
+        ),
+        ({"audit_log": JsonlAuditLog}, r"AuditLog, got the class JsonlAuditLog; create an object"),
+        ({"trust_threshold": "sk-123"}, r"trust_threshold: .* as a number$"),
+    ],
+)
+def test_a_wrong_option_says_what_came(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        GroundednessRunnable(**options)
 
 
 @pytest.mark.parametrize(

@@ -513,6 +513,41 @@ def test_the_message_names_the_keys_seen() -> None:
         read_input({"said": "x", "hits": []})
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"answer": None, "context": [ROME]}, "no answer found: 'answer' is None; the keys seen"),
+        ({"said": None, "text": None}, "'text' is None"),
+        (
+            {"answer": "Rome.", "context": [{"body": "Rome."}]},
+            "a value of type dict with the keys 'body'; its text is read from 'page_content', 't",
+        ),
+        ({"answer": "Rome.", "context": {}}, "are of type dict with the keys none"),
+        ({"answer": "Rome.", "context": (d for d in [ROME])}, "are of type generator; pass a list"),
+        (("Rome.", {"Rome."}), "are of type set; pass a list"),
+        (("Rome.", [ROME, ROME, 3]), "contain a value of type int"),
+        ({"answer": "Rome.", "context": [3]}, r"search hits .*\(document, score\) pairs"),
+        ({"answer": "Rome.", "question": 5}, "'question' is of type int; accepted: a text"),
+        ({"answer": "Rome.", "question": {"Which?"}}, "'question' is of type set"),
+        ({"answer": 5j}, "give context_extractor=.* to a GroundednessRunnable"),
+    ],
+)
+def test_the_message_names_what_came(value: object, said: str) -> None:
+    with pytest.raises(InputFormatError, match=said):
+        read_input(value)
+
+
+def test_the_message_names_a_named_answer_that_is_none() -> None:
+    with pytest.raises(InputFormatError, match="no answer under answer_key='said', which is None"):
+        read_input({"said": None, "context": [ROME]}, answer_key="said")
+
+
+@pytest.mark.parametrize("question", [AIMessage("Which?"), {"text": "Which?"}, ["Which?"], None])
+def test_a_question_of_another_shape_may_be_beside_the_answer(question: object) -> None:
+    read = read_input({"answer": "Rome.", "context": [ROME], "question": question})
+    assert read.question is None
+
+
 def test_a_huge_mapping_does_not_make_a_huge_message() -> None:
     with pytest.raises(InputFormatError) as raised:
         read_input({f"{place}{'k' * 1000}": place for place in range(1000)})

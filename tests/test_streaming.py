@@ -125,7 +125,7 @@ def test_an_unchecked_sentence_is_marked() -> None:
 
 def test_a_contradicted_sentence_is_marked() -> None:
     answer = f"Costs fell by 4%. {FALSE} Costs rose."
-    marked = f"Costs fell by 4%. {FALSE} [UNSUPPORTED] Costs rose."
+    marked = f"Costs fell by 4%. {FALSE} [CONTRADICTED] Costs rose."
     assert joined(guard(), pieces_of(answer, EVERY_CHARACTER)) == marked
     assert guard().invoke({"answer": answer, "documents": [REPORT]}) == marked
     own = guard(contradicted_marker=" (wrong)")
@@ -257,6 +257,17 @@ def test_block_puts_the_message_in_the_place_of_the_first_contradicted_sentence(
     assert joined(blocking, pieces) == f"Costs fell by 4%. {MESSAGE}"
     whole = {"answer": answer, "documents": [REPORT]}
     assert blocking.invoke(whole) == f"Costs fell by 4%. {MESSAGE}"
+
+
+def test_the_default_message_is_right_before_and_after_released_text() -> None:
+    message = "From here on, this answer was withheld: it did not pass the check."
+    blocking = guard({"on_contradicted": "block"})
+    for answer, shown in (
+        ("Revenue was $2.4B. Costs rose.", message),
+        ("Costs fell by 4%. Revenue was $2.4B. Costs rose.", f"Costs fell by 4%. {message}"),
+    ):
+        assert joined(blocking, pieces_of(answer, EVERY_CHARACTER)) == shown
+        assert blocking.invoke({"answer": answer, "documents": [REPORT]}) == shown
 
 
 def test_block_tells_its_decision() -> None:
@@ -521,6 +532,22 @@ def test_immediate_blocks_with_a_retraction(extractor: Any) -> None:
     (change,) = events.of("retract")
     replayed = text[: change["start"]] + change["replacement"] + text[change["end"] :]
     assert replayed == f"Costs fell by 4%. {MESSAGE}"
+
+
+@pytest.mark.parametrize("before", ["", "Costs fell by 4%. ", "Costs fell by 4%.\n\n"])
+@pytest.mark.parametrize(
+    "extractor", [None, ScriptedClaimExtractor(["Costs fell by 4%.", "Revenue was $2.4B."])]
+)
+def test_immediate_does_not_glue_the_message_to_a_word(extractor: Any, before: str) -> None:
+    events = EventRecorder()
+    options = {"on_contradicted": "block", "extractor": extractor}
+    quick = guard(options, release="immediate", blocked_message=MESSAGE)
+    pieces = pieces_of(f"{before}Revenue was $2.4B.", EVERY_CHARACTER)
+    text = "".join(quick.transform(iter(pieces), {"callbacks": [events]}))
+    assert text == f"{before}Revenue was $2.4B. {MESSAGE}"
+    (change,) = events.of("retract")
+    assert change["original"] == text[change["start"] : change["end"]]
+    assert text[: change["start"]] + text[change["end"] :] == f"{before}{MESSAGE}"
 
 
 def test_custom_events_tell_everything_once() -> None:

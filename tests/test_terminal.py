@@ -119,13 +119,18 @@ def test_printable_keeps_the_length_and_all_that_can_be_seen(text: str) -> None:
     clean = printable(text)
     assert len(clean) == len(text)
     assert printable(clean) == clean
-    assert all(new in (old, "\ufffd") for new, old in zip(clean, text, strict=True))
+    ends = text.replace("\r\n", " \n")
+    assert all(new in (old, "\ufffd") for new, old in zip(clean, ends, strict=True))
     clean.encode()
 
 
 @pytest.mark.parametrize("char", ["\x00", "\x07", "\r", "\x1b", "\x7f", "\x9b", "\u202e", "\ud800"])
 def test_printable_replaces_what_a_terminal_would_obey(char: str) -> None:
     assert printable(f"a{char}b") == "a\ufffdb"
+
+
+def test_the_line_ends_of_windows_are_no_strange_characters() -> None:
+    assert printable("a\r\nb\rc\r\n") == "a \nb\ufffdc \n"
 
 
 @pytest.mark.parametrize("text", ["a\tb\nc", "é 漢字 مرحبا", "👩‍🚀"])

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_h
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BeforeValidator, ValidationError
+from pydantic_core import ErrorDetails
 from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
@@ -31,6 +32,8 @@ _CONSTRUCTORS = {
 }
 """How to build an object, for an option that got a text instead."""
 
+_LONGEST_SHOWN = 40
+
 
 def as_runnable(value: object) -> object:
     """Turn a function into a runnable; a class is refused, since its instance is meant."""
@@ -51,8 +54,8 @@ AnyRunnable = Annotated[
 class CheckedOptions(FrozenModel):
     """Base of classes with options; an invalid one raises `ConfigurationError`.
 
-    The message names the option, what is accepted and, for a number, the given value. Other values
-    are not repeated, because they may be keys or documents.
+    The message names the option, what is accepted and, for a number, a class or one of a few words,
+    the given value. Other values are not repeated, because they may be keys or documents.
     """
 
     _can_be_saved: ClassVar[bool] = False
@@ -158,7 +161,7 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
             continue
         unknown = detail["type"] == "extra_forbidden"
         problem = detail["msg"].removeprefix("Value error, ")
-        addition = f"; options are: {accepted}" if unknown else _given_number(detail["input"])
+        addition = f"; options are: {accepted}" if unknown else _given_value(detail)
         wanted = detail.get("ctx", {})
         constructor = _CONSTRUCTORS.get(str(wanted.get("class", wanted.get("class_name"))))
         if constructor is not None and isinstance(detail["input"], str):
@@ -166,5 +169,16 @@ def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
         yield OptionFault(path, f"{problem}{addition}", unknown)
 
 
-def _given_number(value: object) -> str:
-    return f", got {value!r}" if isinstance(value, bool | int | float | None) else ""
+def _given_value(detail: ErrorDetails) -> str:
+    value = detail["input"]
+    if isinstance(value, bool | int | float | None):
+        return f", got {value!r}"
+    if detail["type"] == "literal_error":
+        if not isinstance(value, str):
+            return f", got a value of type {type(value).__name__}"
+        short = len(value) <= _LONGEST_SHOWN
+        return f", got {value!r}" if short else f", got a text of {len(value)} characters"
+    if isinstance(value, type) and not {"class", "class_name"}.isdisjoint(detail.get("ctx", {})):
+        name = value.__name__
+        return f", got the class {name}; create an object of it: {name}(...)"
+    return ""

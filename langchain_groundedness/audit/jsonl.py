@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime import files
 from langchain_groundedness._runtime.options import expand_options, require_bool, require_positive
-from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
+from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age, require_known
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
 from langchain_groundedness.audit.record_files import (
     Damage,
@@ -72,11 +72,15 @@ class JsonlAuditLog(AuditLog):
         Raises:
             ConfigurationError: An option has an invalid value.
         """
+        require_known(JsonlAuditLog, options)
         files.need_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
             msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
             raise ConfigurationError(msg)
         self._path = Path(path).absolute()
+        if self._path.is_dir():
+            msg = f"path must name a file, not a folder, such as {self._path / 'audit.jsonl'}"
+            raise ConfigurationError(msg)
         self._lock_path = beside(self._path, ".lock")
         files.refuse_symlink(self._path, "path")
         files.refuse_symlink(self._lock_path, "the lock beside path")

@@ -9,9 +9,10 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
@@ -30,7 +31,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 
-__all__ = ["AuditLog", "AuditLogOptions", "require_age"]
+__all__ = ["AuditLog", "AuditLogOptions", "require_age", "require_known"]
 
 _ROOM_TIMEOUT = 5.0
 
@@ -545,6 +546,15 @@ def _in_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def require_known(owner: type[AuditLog], options: Iterable[str]) -> None:
+    """Refuse options that a log does not have."""
+    accepted = signature(owner).parameters
+    for name in options:
+        if name not in accepted:
+            msg = f"{owner.__name__}: {name}: no such option; options are: {', '.join(accepted)}"
+            raise ConfigurationError(msg)
 
 
 def require_age(older_than: timedelta) -> None:

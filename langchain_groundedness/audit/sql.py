@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.files import failure, open_private
 from langchain_groundedness._runtime.options import expand_options, require_one_of
-from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age
+from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age, require_known
 from langchain_groundedness.audit.record import (
     AuditEntry,
     AuditRecord,
@@ -126,6 +126,7 @@ class SQLAuditLog(AuditLog):
             ConfigurationError: An option has an invalid value.
             MissingDependencyError: The extra `sql` or `postgres` is missing.
         """
+        require_known(SQLAuditLog, options)
         if not isinstance(url, str):
             msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
@@ -235,7 +236,8 @@ class SQLAuditLog(AuditLog):
 
     def _where(self, **filters: Any) -> list[Any]:
         if unknown := sorted(filters.keys() - AuditFilters.__annotations__.keys()):
-            msg = f"unknown filter {', '.join(unknown)}"
+            accepted = ", ".join(AuditFilters.__annotations__)
+            msg = f"unknown filter {', '.join(unknown)}; filters are: {accepted}"
             raise ConfigurationError(msg)
         given = {name: value for name, value in filters.items() if value is not None}
         for name, value in given.items():

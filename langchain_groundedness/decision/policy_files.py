@@ -152,7 +152,8 @@ def _describe_fault(data: dict[str, Any], fault: OptionFault) -> str:
     problem = re.sub(r"valid dictionary.*", "mapping", fault.problem)
     problem = problem.replace("valid tuple", "list")
     problem = problem.replace("Extra inputs are not permitted; options are", _UNKNOWN_KEY)
-    if isinstance(came, str) and len(came) <= _LONGEST_SHOWN and not fault.unknown:
+    told = fault.unknown or ", got " in problem
+    if isinstance(came, str) and len(came) <= _LONGEST_SHOWN and not told:
         problem = f"{problem}, got {came!r}"
     return f"{name.removeprefix('.')}: {problem}"
 

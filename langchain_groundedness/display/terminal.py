@@ -138,4 +138,4 @@ _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 def printable(text: str) -> str:
     """Replace control characters that a terminal would interpret; the length stays."""
-    return _CONTROLS.sub("\ufffd", text)
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", " \n"))

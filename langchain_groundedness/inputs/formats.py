@@ -63,6 +63,8 @@ _DOCUMENT_KEYS = ("documents", "context", "source_documents", "input_documents")
 
 TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
+_TEXT_KEYS_SHOWN = f"{', '.join(map(repr, TEXT_KEYS[:-1]))} or {TEXT_KEYS[-1]!r}"
+
 _GENERATED = "generated"
 
 EARLIER_CHARACTERS = 200_000
@@ -79,9 +81,10 @@ _ADVICE = (
     f"{', '.join(map(repr, (*_ANSWER_KEYS, *_MORE_ANSWER_KEYS)))}) and documents (under "
     f"{', '.join(map(repr, _DOCUMENT_KEYS))}, or a list of Document objects under any key), the "
     "state of an agent ({'messages': ...}), a tuple (answer, documents), a str or an AIMessage; "
-    "documents are Document objects, texts or one text. Name other keys with answer_key= and "
-    "documents_key=. For any other shape give context_extractor=, a function that returns one of "
-    "these."
+    "documents are a list of Document objects, texts, search hits (mappings with a text under "
+    f"{_TEXT_KEYS_SHOWN}) or (document, score) pairs, or one text. Name other keys with "
+    "answer_key= and documents_key=. For any other shape give context_extractor=, a function that "
+    "returns one of these, to a GroundednessRunnable."
 )
 
 
@@ -383,6 +386,8 @@ class InputReader:
                 question = _last_question([m for m in value if isinstance(m, BaseMessage)])
                 if question is not None:
                     return question
+            elif key in ("question", self.question_key) and not _may_be_other(value):
+                raise _wrong_type(key, value, "a text, a HumanMessage or None")
         return None
 
 
@@ -432,7 +437,9 @@ def _missing(keys: tuple[str, ...], **named: str) -> InputFormatError:
     """Build the error of an input that lacks a key which an option names."""
     [(option, key)] = named.items()
     seen = ", ".join(map(repr, keys)) or "none"
-    msg = f"no {option.removesuffix('_key')} under {option}={key!r}; the keys seen are: {seen}"
+    empty = ", which is None" if key in keys else ""
+    part = option.removesuffix("_key")
+    msg = f"no {part} under {option}={key!r}{empty}; the keys seen are: {seen}"
     return InputFormatError(msg, keys=keys)
 
 
@@ -455,7 +462,9 @@ def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
             f"tool calls, and no final tool result. {_ADVICE}"
         )
     listed = ", ".join(map(repr, keys)) or "none"
-    return f"no answer found; the keys seen are: {listed}. {_ADVICE}"
+    key = next((key for key in (*_ANSWER_KEYS, *_MORE_ANSWER_KEYS) if key in parts), None)
+    empty = f": {key!r} is None" if key else ""
+    return f"no answer found{empty}; the keys seen are: {listed}. {_ADVICE}"
 
 
 def _answer_text(value: object, keys: tuple[str, ...]) -> str:
@@ -576,7 +585,8 @@ def _artifacts(message: BaseMessage) -> Sequence[Document]:
 def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
-    return tuple(_document(item, keys) for item in flat(value))
+    alone = not isinstance(value, list | tuple)
+    return tuple(_document(item, keys, alone=alone) for item in flat(value))
 
 
 def flat(value: object) -> Iterator[object]:
@@ -597,9 +607,15 @@ def _holds_documents(value: object) -> bool:
     return _record(first) is not None and all(_record(item) is not None for item in items)
 
 
-def _document(item: object, keys: tuple[str, ...]) -> Document:
+def _document(item: object, keys: tuple[str, ...], *, alone: bool) -> Document:
     if (found := as_document(item)) is None:
-        msg = f"the documents contain a value of type {_type(item)}. {_ADVICE}"
+        came = f"{'are' if alone else 'contain a value'} of type {_type(item)}"
+        if isinstance(item, Mapping):
+            own = ", ".join(map(repr, _keys_of(item))) or "none"
+            came += f" with the keys {own}; its text is read from {_TEXT_KEYS_SHOWN}"
+        elif alone:
+            came += "; pass a list"
+        msg = f"the documents {came}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
     return found
 
@@ -652,6 +668,11 @@ def as_mapping(value: object) -> Mapping[Any, Any] | None:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return None
+
+
+def _may_be_other(value: object) -> bool:
+    """Tell whether a value under the question's key may be something other than a question."""
+    return value is None or isinstance(value, BaseMessage) or as_mapping(value) is not None
 
 
 def _keys_of(parts: Mapping[Any, Any]) -> tuple[str, ...]:

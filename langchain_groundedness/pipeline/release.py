@@ -181,12 +181,18 @@ class Release:
         guarded = guarded_text(result, self._rules)
         if not self._immediate:
             return guarded.text
+        answer = result.original_answer
         message = self._rules.blocked_message if guarded.blocked else ""
+        gap = _gap(answer, message)
         for edit in guarded.edits:
-            # The message follows the text, so withheld text is only removed.
-            withheld = guarded.blocked and edit.end == len(result.original_answer)
-            self._retract(edit.model_copy(update={"replacement": ""}) if withheld else edit)
-        return result.original_answer[self._position :] + message
+            if guarded.blocked and edit.end == len(answer):
+                # The message follows the text, so withheld text is only removed.
+                self._retract(
+                    make_edit(answer + gap, edit.claim_id, edit.start, len(answer + gap), "")
+                )
+            else:
+                self._retract(edit)
+        return answer[self._position :] + gap + message
 
     def retracted(self) -> list[dict[str, Any]]:
         """Return and clear the replacements for text that was already released."""
@@ -267,14 +273,21 @@ class Release:
 
     def _block(self, sentence: SentenceUnit) -> str:
         self.stopped = True
+        message, gap = self._rules.blocked_message, ""
         if self._immediate:
-            text = self._live.text
+            gap = _gap(self._live.text, message)
+            text = self._live.text + gap
             claim = next((v.claim.id for v in sentence.verdicts), "")
             self._retract(make_edit(text, claim, sentence.start, len(text), ""))
-        return self._rules.blocked_message
+        return gap + message
 
     def _retract(self, edit: Edit) -> None:
         self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
+
+
+def _gap(text: str, message: str) -> str:
+    """Return what separates a message from text that is shown; retracted with the text."""
+    return " " if text[-1:].strip() and message[:1].strip() else ""
 
 
 def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[SentenceUnit]:

@@ -123,6 +123,10 @@ class CascadeVerifier(PooledVerifier):
 
     def __init__(self, stages: Sequence[Any], **kwargs: Any) -> None:
         """Build the cascade from stages or bare verifiers."""
+        if isinstance(stages, str) or not isinstance(stages, Sequence):
+            came = "None" if stages is None else f"a value of type {type(stages).__name__}"
+            msg = f"stages must be a list: CascadeVerifier([verifier, ...]); got {came}"
+            raise ConfigurationError(msg)
         staged = [s if isinstance(s, Stage) else Stage(verifier=s) for s in stages]
         super().__init__(**{"stages": tuple(staged), **kwargs})
 

@@ -215,6 +215,17 @@ def test_errors_name_the_path_and_what_the_system_says(tmp_path: Path) -> None:
         log.close()
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"path must name a file.*{tmp_path}/audit.jsonl"):
+        JsonlAuditLog(tmp_path)
+
+
+def test_a_misspelled_option_is_named_with_all_options(tmp_path: Path) -> None:
+    said = "JsonlAuditLog: max_pendng: no such option; options are: path, .*keep.*max_pending"
+    with pytest.raises(ConfigurationError, match=said):
+        JsonlAuditLog(tmp_path / "x", max_pendng=3)  # type: ignore[call-arg]  # wrong on purpose
+
+
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.lock"])
 def test_links_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")

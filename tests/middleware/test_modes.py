@@ -73,7 +73,7 @@ def effect(text: str | None, claim: str, *, answer: str) -> Effect:
         return "correct"
     if claim not in text:
         return "remove"
-    assert text.replace(" [UNCHECKED]", "").replace(" [UNSUPPORTED]", "") == answer
+    assert text.replace(" [UNCHECKED]", "").replace(" [CONTRADICTED]", "") == answer
     return "keep"
 
 

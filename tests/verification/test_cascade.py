@@ -360,3 +360,12 @@ def test_it_survives_serialisation_where_its_verifiers_do() -> None:
     stage = loaded.stages[0].verifier.stages[0]
     assert isinstance(stage.verifier, RunnablePassthrough)
     assert (stage.settle_supported, stage.settle_unsupported, stage.title) == (0.8, 0.1, "gate")
+
+
+@pytest.mark.parametrize(
+    ("stages", "came"),
+    [(Stage(verifier=Judge()), "Stage"), (Judge(), "Judge"), ("embedded", "str"), (None, "None")],
+)
+def test_stages_that_are_no_list_are_refused(stages: Any, came: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"stages must be a list.*got .*{came}"):
+        CascadeVerifier(stages)
