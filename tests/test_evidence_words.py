@@ -23,7 +23,7 @@ def verdict(label: Any, quotes: int = 1, **fields: Any) -> ClaimVerdict:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (verdict("supported", support_probability=0.86), "The documents say this"),
+        (verdict("supported", support_probability=0.88), "The documents say this"),
         (verdict("supported", support_probability=0.83), "Supporting passage"),
         (verdict("supported"), "Supporting passage"),
         (verdict("supported", 2), "Supporting passages"),

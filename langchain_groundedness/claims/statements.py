@@ -320,12 +320,6 @@ _COORDINATED = re.compile(
     rf"{_SUBJECT} {_VERB.replace('verb', 'be')} {_WHAT},? and {_VERB} {_REST}{_END}"
 )
 
-_TWO_CLAUSES = re.compile(
-    rf"{_SUBJECT} {_VERB.replace('verb', 'be')} {_WHAT}(?:;|,? (?:and|but)) "
-    r"(?P<other>(?:the|an?|[A-Z\u00c0-\u00de][^\s,;:()]*)(?: [^\s,;:()]+){0,7}?) "
-    rf"{_VERB} {_REST}{_END}"
-)
-
 _COUNT = (
     r"(?:(?:more|less|fewer) than |over |about |around |nearly |almost |approximately |roughly "
     r"|some |at least |up to |under "
@@ -353,9 +347,6 @@ _MORE_IN_PREDICATE = re.compile(rf"\b(?:{_CLAUSE})\b|{_NEGATED}", re.IGNORECASE)
 
 _RELATION = re.compile(r"\b(?:of|in|for|from|by|with|to|on|at|about|between|among|under|over)\b")
 
-_ELLIPTICAL = ("not", "too", "also")
-"""What may be left of a predicate that leaves out what the first one says."""
-
 _UNIQUE = re.compile(
     r"\b(?:only|first|second|third|last|next|same|most|least|best|worst|\w{3,}est)\b", re.IGNORECASE
 )
@@ -379,8 +370,11 @@ def split_statement(text: str) -> list[Part]:
             continue
         if found := second(match):
             first = f"{match['subject']} {match['be']} {match['what']}"
-            text, opening = found
-            return [Part(f"{first}.", first), Part(f"{text}.", f"{opening} {match['rest']}")]
+            predicate, opening = found
+            return [
+                Part(f"{first}.", first),
+                Part(f"{match['subject']} {predicate}.", f"{opening} {match['rest']}"),
+            ]
     return [Part(text, text)]
 
 
@@ -393,36 +387,23 @@ def _relative(match: re.Match[str]) -> tuple[str, str] | None:
         return None
     if _RELATION.search(what) or not _agree(match["be"], verb):
         return None
-    return f"{match['subject']} {verb} {match['rest']}", f"{pronoun} {verb}"
+    return f"{verb} {match['rest']}", f"{pronoun} {verb}"
 
 
 def _with_count(match: re.Match[str]) -> tuple[str, str] | None:
     if _UNIQUE.search(match["what"]):
         return None
-    return f"{match['subject']} {_HAVE[match['be']]} {match['rest']}", "with"
+    return f"{_HAVE[match['be']]} {match['rest']}", "with"
 
 
 def _coordinated(match: re.Match[str]) -> tuple[str, str] | None:
     if not _agree(match["be"], match["verb"]):
         return None
-    return f"{match['subject']} {match['verb']} {match['rest']}", match["verb"]
+    return f"{match['verb']} {match['rest']}", match["verb"]
 
 
-def _two_clauses(match: re.Match[str]) -> tuple[str, str] | None:
-    subject = match["other"]
-    if _MORE_IN_SUBJECT.search(subject) or match["rest"] in _ELLIPTICAL:
-        return None
-    opening = f"{subject} {match['verb']}"
-    return f"{opening[0].upper()}{opening[1:]} {match['rest']}", opening
-
-
-_SECOND = {
-    _RELATIVE: _relative,
-    _WITH: _with_count,
-    _COORDINATED: _coordinated,
-    _TWO_CLAUSES: _two_clauses,
-}
-"""Read the second statement, and the words that open it in the sentence."""
+_SECOND = {_RELATIVE: _relative, _WITH: _with_count, _COORDINATED: _coordinated}
+"""Read the second predicate, and the word that opens it in the sentence."""
 
 
 def _agree(one: str, other: str) -> bool:

@@ -679,6 +679,8 @@ class UnexpectedReplyError(TypeError):
 
 def replies_of(kind: type[_Reply], reply: Any, *, source: str) -> tuple[_Reply, ...]:
     """Validate a reply that must be a list of one type."""
+    if reply is None:
+        return ()
     listed = isinstance(reply, list | tuple)
     wrong = [item for item in reply if not isinstance(item, kind)] if listed else [reply]
     if wrong:
