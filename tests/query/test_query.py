@@ -164,7 +164,7 @@ async def test_a_query_is_read_from_whatever_stands_at_the_head_of_a_chain(query
 
 @pytest.mark.parametrize("query", [{"answer": "x"}, {}, 3, None, {"question": 5}])
 def test_an_input_without_a_query_is_refused(query: Any) -> None:
-    with pytest.raises(InputFormatError, match="accepted are a str|accepted: a text"):
+    with pytest.raises(InputFormatError, match=r"accepted are a str|accepted: a text"):
         classify("product", query=query)
 
 
