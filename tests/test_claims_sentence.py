@@ -409,7 +409,23 @@ def test_spans_lie_in_the_answer_in_order_and_hold_something(answer: str) -> Non
 
 @pytest.mark.parametrize(
     "unit",
-    ["It rose. ", "x ", " ", "[", "*a ", "_ ", "<a ", "?)", "> ", "is a ", "| a ", "A is a b, "],
+    [
+        *(
+            "It rose. ",
+            "x ",
+            " ",
+            "[",
+            "*a ",
+            "_ ",
+            "<a ",
+            "?)",
+            "> ",
+            "is a ",
+            "| a ",
+            "A is a b, ",
+        ),
+        *(")> ", "*> ", "* "),
+    ],
 )
 def test_a_large_answer_is_read_in_linear_time(unit: str) -> None:
     extractor = SentenceClaimExtractor()

@@ -229,8 +229,8 @@ def _cells(answer: str, block: Block) -> list[str]:
 def _parts(answer: str, statement: Statement) -> Iterator[Statement]:
     source = answer[statement.start : statement.end]
     parts = split_statement(statement.text)
-    places = [_place(part.own, source) for part in parts]
-    if len(parts) < 2 or None in places:  # noqa: PLR2004  (nothing to split)
+    places = [_place(part.own, source) for part in parts] if len(parts) > 1 else [None]
+    if None in places:
         yield statement
         return
     for part, place in zip(parts, places, strict=True):
@@ -242,7 +242,7 @@ def _place(words: str, source: str) -> tuple[int, int] | None:
     """Find words of a plain text in its markdown source."""
     if found := locate_quote(words, source, min_score=_EXACT):
         return found
-    match = re.search(r"[\s>*_`~]+".join(map(re.escape, words.split())), source)
+    match = re.search(r"[\s>*_`~]++".join(map(re.escape, words.split())), source)
     return match.span() if match else None
 
 
