@@ -52,6 +52,11 @@ _LEAST = 1e-4
 """What a probability counts as at least, so that one claim does not decide alone."""
 _RULES = get_args(DifferenceKind)
 _GOALS = {
+    ("factscore", "AUC"): 0.876,
+    ("begin", "AUC"): 0.933,
+    ("factcheckgpt", "AUC"): 0.783,
+    ("ragtruth_qa", "AUC"): 0.855,
+    ("wice", "AUC"): 0.824,
     ("benchmark bump", "AUC"): 0.82,
     ("benchmark bump", "both right"): 0.45,
     ("benchmark tables", "AUC"): 0.72,
@@ -62,7 +67,8 @@ _GOALS = {
     ("benchmark lfqa", "AUC"): 0.912,
     ("ragtruth_qa", "AUC of answers"): 0.83,
 }
-"""Of `embedded`; set before it was measured."""
+"""Of `embedded`; set before it was measured. Its balanced accuracy is to be above that of `overlap`
+on every set."""
 
 Floats = NDArray[np.float64]
 
@@ -101,13 +107,23 @@ def main() -> int:
     reached = _print_tables(sets, scores, thresholds)
     for name, each in seconds.items():
         print(f"benchmark {name}: {each * 1000:.1f} ms a claim, all in all")
-    missed = [key for key, goal in _GOALS.items() if reached[key] < goal]
-    for name, figure in missed:
-        print(
-            f"missed: {name}: {figure} {reached[name, figure]:.3f}, "
-            f"the goal is {_GOALS[name, figure]}"
-        )
+    missed = list(_missed(reached))
+    for each in missed:
+        print(f"missed: {each}")
     return int(bool(missed))
+
+
+def _missed(reached: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
+    for (name, figure), goal in _GOALS.items():
+        found = reached[name, figure]["embedded"]
+        if found < goal:
+            yield f"{name}: {figure} {found:.3f}, the goal is {goal}"
+    for (name, figure), found in reached.items():
+        if figure == "balanced accuracy" and found["embedded"] <= found["overlap"]:
+            yield (
+                f"{name}: {figure} {found['embedded']:.3f}, not above the {found['overlap']:.3f} "
+                "of word overlap"
+            )
 
 
 def _benchmark(data: Path, name: str, signals: Calibrated, *, cache: Path | None) -> HeldOut:
@@ -188,8 +204,8 @@ def _print_tables(
     sets: Mapping[str, HeldOut],
     scores: Mapping[str, Mapping[str, _Scores]],
     thresholds: Mapping[str, float],
-) -> dict[tuple[str, str], float]:
-    """Print the tables; give the figures of what the package says in the end."""
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Print the tables; give the figures of each method by set and kind of figure."""
     figures: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
     for name, found in sets.items():
         for method, said in scores[name].items():
@@ -208,11 +224,7 @@ def _print_tables(
         counts = Counter(zip(found.supported.tolist(), scores[name]["embedded"].taken, strict=True))
         passed, others = counts[False, True], counts[False, True] + counts[False, False]
         print(f"{name}: calibration error {honest:.3f}, {passed} of {others} false claims pass")
-    return {
-        (name, figure): row["embedded"]
-        for figure, rows in figures.items()
-        for name, row in rows.items()
-    }
+    return {(name, figure): row for figure, rows in figures.items() for name, row in rows.items()}
 
 
 def _figures(

@@ -38,8 +38,7 @@ _LONGEST_SHOWN = 40
 def as_runnable(value: object) -> object:
     """Turn a function into a runnable; a class is refused, since its instance is meant."""
     if isinstance(value, type) and issubclass(value, Runnable):
-        msg = f"got the class {value.__name__}; create an object of it: {value.__name__}(...)"
-        raise ValueError(msg)  # noqa: TRY004  (pydantic reports it with the option)
+        raise ValueError(_got_class(value))  # noqa: TRY004  (pydantic reports it with the option)
     return coerce_to_runnable(value) if callable(value) else value
 
 
@@ -179,6 +178,9 @@ def _given_value(detail: ErrorDetails) -> str:
         short = len(value) <= _LONGEST_SHOWN
         return f", got {value!r}" if short else f", got a text of {len(value)} characters"
     if isinstance(value, type) and not {"class", "class_name"}.isdisjoint(detail.get("ctx", {})):
-        name = value.__name__
-        return f", got the class {name}; create an object of it: {name}(...)"
+        return f", {_got_class(value)}"
     return ""
+
+
+def _got_class(given: type) -> str:
+    return f"got the class {given.__name__}; create an object of it: {given.__name__}(...)"
