@@ -25,6 +25,7 @@ _YES_AND_NO = {
     "prescription": ("E needs a prescription", "E is available without a prescription"),
     "projector": ("E has a projector", "There is no projector in E"),
 }
+_PREPOSITIONS = {"at", "by", "from", "in", "on", "to", "until"}
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
@@ -162,12 +163,23 @@ def _put(text: str, **values: str) -> str:
 
 
 def _put_word(word: str, values: Mapping[str, str]) -> str:
-    alone = not word[1:2].isalpha()
-    return values[word[0]] + word[1:] if alone and word[:1] in values else word
+    found = next((each for each in values if _stands_for(word, each)), None)
+    return values[found] + word[1:] if found else word
+
+
+def _stands_for(word: str, capital: str) -> bool:
+    return word.startswith(capital) and not word[1:2].isalpha()
 
 
 def _document(kind: Kind, rows: _Rows, chosen: random.Random) -> str:
-    shape = chosen.choice(("table", "table", "objects", "paths", "sections", "prose"))
+    shape = chosen.choice(
+        ("table", "table", "objects", "paths", "sections", "prose", "clauses", "clauses")
+    )
+    if shape == "clauses":
+        columns = [each for each in kind.columns if each.header in next(iter(rows.values()))]
+        return " ".join(
+            _sentence(each) for column in columns for each in _clauses(column, rows, chosen)
+        )
     if shape == "objects":
         return json.dumps([{kind.noun: _bare(name)} | row for name, row in rows.items()])
     if shape == "paths":
@@ -195,6 +207,36 @@ def _in_words(column: Column, name: str, value: str, chosen: random.Random) -> s
     if column.header in _YES_AND_NO:
         return _put(_YES_AND_NO[column.header][value != "yes"], E=name)
     return _put(chosen.choice(column.said["="]), E=name, V=value)
+
+
+def _clauses(column: Column, rows: _Rows, chosen: random.Random) -> Iterator[str]:
+    """Say several values in a sentence, as people do: "the lid costs 6 euros, the pan 12"."""
+    left = list(rows)
+    while left:
+        size = chosen.choice((2, 2, 3))
+        names, left = left[:size], left[size:]
+        if column.header in _YES_AND_NO:
+            yield from (_in_words(column, n, rows[n][column.header], chosen) for n in names)
+            continue
+        text = chosen.choice(column.said["="])
+        shorter = [text, *[_left_out(text)] * (len(names) - 1)]
+        *said, last = (
+            _put(each, E=name, V=rows[name][column.header])
+            for each, name in zip(shorter, names, strict=True)
+        )
+        join = chosen.choice((", ", ", ", "; ", " and ", ", but ", ", and "))
+        yield join.join([", ".join(said), last]) if said else last
+
+
+def _left_out(text: str) -> str:
+    """Keep of a statement what a later clause of the same sentence says of another row."""
+    words = text.split(" ")
+    row, value = (next(n for n, w in enumerate(words) if _stands_for(w, each)) for each in "EV")
+    if value < row:  # "You pay V euros for E": "V for E"
+        return " ".join([words[value], *words[max(value + 1, row - 1) : row + 1]])
+    whose = "that of " if row and words[0] == "The" else ""
+    place = [words[value - 1]] if words[value - 1] in _PREPOSITIONS else []
+    return " ".join([f"{whose}{words[row]}", *place, words[value]])
 
 
 def _bare(name: str) -> str:
