@@ -115,7 +115,7 @@ def main() -> int:
 
 def _missed(reached: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
     for (name, figure), goal in _GOALS.items():
-        found = reached[name, figure]["embedded"]
+        found = round(reached[name, figure]["embedded"], 3)  # as the goals are
         if found < goal:
             yield f"{name}: {figure} {found:.3f}, the goal is {goal}"
     for (name, figure), found in reached.items():
