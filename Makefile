@@ -29,7 +29,7 @@ demo: $(VENV)/.demo ## watch the claims of a small retrieval chain being checked
 # their names: xdist would keep files of one test to the end, which take longest, one after the other.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/.test ## run the tests that take no long time and no server: about five minutes on two cores
+test: $(VENV)/.test ## run the quick tests, without servers: about five minutes on two cores
 	$(PYTEST) -m "not ($(LEFT_OUT))" $(ARGS)
 
 test-all: $(VENV)/.test $(VENV)/.encoder ## run all tests that need no model server, thoroughly, with branch coverage
@@ -46,7 +46,7 @@ test-newest: $(NEWEST)/.langchain ## run the tests that touch LangChain with its
 	@$(NEWEST)/bin/python -m pip list --disable-pip-version-check | grep -E '^(lang|openai)'
 	$(NEWEST)/bin/python -m pytest $(WITH_LANGCHAIN) $(ARGS)
 
-format: $(VENV)/.lint ## rewrite the code in the house format and mend what can be mended
+format: $(VENV)/.lint ## format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -60,7 +60,7 @@ type: $(VENV)/.typing ## check types, strictly
 audit: $(VENV)/.audit ## look for known weaknesses in what is installed (asks PyPI)
 	$(BIN)/pip-audit --local --skip-editable
 
-docs: $(VENV)/.docs ## build the documentation into site/, offline; dead links and loads from elsewhere end it
+docs: $(VENV)/.docs ## build the documentation into site/, offline; fails on dead links and external resources
 	$(BIN)/zensical build --strict --clean
 	$(BIN)/python .ci/site_is_whole.py
 
@@ -77,7 +77,7 @@ bench: $(VENV)/.test $(VENV)/.encoder ## print accuracy beside baselines (and CR
 		echo; echo "$$script $$*"; $(BIN)/python "$$script" "$$@" || missed="$$missed $$script"; \
 	done; test -z "$$missed" || { echo "failed, or missed a target:$$missed" >&2; exit 1; }
 
-train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between files in WORK= (hours; goes on after a cut)
+train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between files in WORK= (takes hours; resumes if interrupted)
 	@test -n "$(WORK)" || { echo "say where to work: make train WORK=path/to/folder" >&2; exit 2; }
 	$(BIN)/python training/count_words.py --data $(DATA)
 	$(BIN)/python training/make_pairs.py --data $(DATA) --out $(WORK)/pairs

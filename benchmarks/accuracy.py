@@ -114,6 +114,7 @@ def main() -> int:
 
 
 def _missed(reached: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
+    """Say which goals are missed, and by how much."""
     for (name, figure), goal in _GOALS.items():
         found = round(reached[name, figure]["embedded"], 3)  # as the goals are
         if found < goal:

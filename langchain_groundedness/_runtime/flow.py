@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict
@@ -63,7 +63,7 @@ def drive(flow: Flow[ResultT], config: RunnableConfig) -> ResultT:
             reply = call_with_timeout(step.seconds, step.bound("invoke", config))
         except Exception as exc:  # noqa: BLE001  (the flow handles it)
             error = exc
-    return step.result  # type: ignore[no-any-return]  # untyped
+    return step.result
 
 
 async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) -> ResultT:
@@ -72,8 +72,8 @@ async def adrive(flow: Flow[ResultT], config: RunnableConfig, *, size: int = 0) 
     while True:
         resume = partial(_resume, flow, reply, error)
         step = await run_in_worker(size, resume) if size > _OFF_LOOP_SIZE else resume()
-        if isinstance(step, _End):
-            return step.result  # type: ignore[no-any-return]  # untyped
+        if not isinstance(step, ModelCall):
+            return step.result
         reply = error = None
         try:
             reply = await acall_with_timeout(step.seconds, step.bound("ainvoke", config))
@@ -85,13 +85,13 @@ _OFF_LOOP_SIZE = 5_000
 """Characters that take about five milliseconds to split into sentences."""
 
 
-class _End(NamedTuple):
+class _End(NamedTuple, Generic[ResultT]):
     """The result of a flow; a `StopIteration` cannot cross threads."""
 
-    result: Any
+    result: ResultT
 
 
-def _resume(flow: Flow[Any], reply: Any, error: Exception | None) -> ModelCall | _End:
+def _resume(flow: Flow[ResultT], reply: Any, error: Exception | None) -> ModelCall | _End[ResultT]:
     try:
         return flow.send(reply) if error is None else flow.throw(error)
     except StopIteration as end:

@@ -145,7 +145,7 @@ class LabelledRow(_GivenVerdict):
             msg = "give either claim or answer"
             raise ValueError(msg)
         if not self.documents and self.scored() is None and not (self.answer and self.claims):
-            msg = "documents: needed, a list of texts, at least one of them not blank"
+            msg = "documents: required, a list of texts, at least one of them not blank"
             raise ValueError(msg)
         return self
 

@@ -237,7 +237,7 @@ class SerializedEvaluator(NamedTuple):
             )
             raise ConfigurationError(msg) from None  # the cause may quote options
         if evaluator.fingerprint() != self.fingerprint:
-            msg = f"{evaluator.key} differs on the worker; has it the same version of each package?"
+            msg = f"{evaluator.key} differs on the worker: install the same versions there"
             raise ConfigurationError(msg)
         return evaluator
 

@@ -61,7 +61,7 @@ def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> 
     row = LocatedRow(EvaluationRow(id="a", answer="banana"), 1)
     [fault] = RowWorker([other], {}).evaluate([RowTask(0, row, {})])
     assert isinstance(fault, str)
-    assert "same version" in fault
+    assert "install the same versions there" in fault
 
 
 @pytest.mark.parametrize(

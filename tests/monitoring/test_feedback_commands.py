@@ -222,7 +222,7 @@ def test_labelled_claims_are_judged_by_the_embedded_verifier(run: Run, tmp_path:
         ('{"claim": "x", "documents": ["y"], "label": "perhaps"}', "line 2: label: not known"),
         ('{"claim": "x", "documents": ["y"]}', "line 2: label: Field required"),
         ('{"claim": "x", "answer": "x", "documents": ["y"], "label": 1}', "claim or answer"),
-        ('{"claim": "x", "documents": [" "], "label": 1}', "line 2: documents: needed"),
+        ('{"claim": "x", "documents": [" "], "label": 1}', "line 2: documents: required"),
         (
             '{"claim": "x", "documents": [1], "label": 1}',
             "line 2: documents: 0: Input should be a valid string",

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -408,7 +409,11 @@ def test_a_client_that_gives_up_waiting_has_reached_its_server() -> None:
     held = threading.Event()
     with ScriptedServer(lambda _: ScriptedResponse("late", after=held)) as server:
         model = ChatOpenAI(
-            model="m", base_url=server.base_url, api_key="none", max_retries=0, timeout=0.1
+            model="m",
+            base_url=server.base_url,
+            api_key="none",
+            max_retries=0,
+            timeout=httpx.Timeout(60, read=0.1),
         )
         (verdict,) = LLMVerifier(model=model).invoke(task(CLAIMS[0]))
         held.set()

@@ -1,4 +1,4 @@
-"""The evidence windows that say the most of a claim: up to three neighbouring sentences.
+"""Selects the evidence windows that say the most of a claim: up to three neighbouring sentences.
 
 Its own module because training reads windows and signals without a judgement.
 """
