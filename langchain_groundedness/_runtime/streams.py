@@ -27,11 +27,10 @@ class Closing(contextlib.aclosing["_OwnedStream"]):
 
 
 class _OwnedStream(AsyncIterator[Any]):
-    """A stream that its owner closes, and not the event loop; it then has no more items.
+    """A stream that its owner closes, and not the event loop; it then has no more items."""
 
-    At its end the loop closes all async generators at once, and reports those that another one is
-    closing.
-    """
+    # At its end the loop closes all async generators at once, and reports those that another one
+    # is closing.
 
     def __init__(self, stream: AsyncIterator[Any]) -> None:
         self._stream: Any = stream

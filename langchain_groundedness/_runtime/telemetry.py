@@ -143,10 +143,8 @@ def _started(name: str) -> Any:
 
 @contextmanager
 def _current(span: Any) -> Iterator[None]:
-    """Make a span current, record failures on it, and end it.
-
-    Only the type of an error is recorded: its message may contain checked text.
-    """
+    """Make a span current, record failures on it, and end it."""
+    # Only the type of an error is recorded: its message may contain checked text.
     known = _instruments()
     if known is None or span is None:
         yield

@@ -361,11 +361,10 @@ class AuditLog(ABC):
 
 @dataclass(kw_only=True, eq=False)
 class _WriteQueue:
-    """Accepts records without blocking; a thread writes them to the store or the spool.
+    """Accepts records without blocking; a thread writes them to the store or the spool."""
 
-    The lock is never held during I/O while threads can start, so an event loop may take it; it is
-    re-entrant because garbage collection may record at any point.
-    """
+    # The lock is never held during I/O while threads can start, so an event loop may take it; it
+    # is re-entrant because garbage collection may record at any point.
 
     prepare: Callable[[AuditRecord], AuditEntry]
     write: Callable[..., Any]

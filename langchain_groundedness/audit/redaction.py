@@ -93,11 +93,9 @@ class Redaction:
         return self.digest(text) if self.content == "hash" else ""
 
     def _needed(self, record: AuditRecord) -> AuditRecord:
-        """Drop texts of documents that are not needed, and duplicates; give documents digests.
-
-        Without a reviewer, uncited documents are dropped. A reviewer needs them for claims without
-        a citation; each is kept whole while the limit allows.
-        """
+        """Drop unneeded and duplicate texts of documents; give documents digests."""
+        # Without a reviewer, the texts of uncited documents are dropped. A reviewer needs them
+        # for claims without a citation; each is kept whole while the limit allows.
         cited = {citation.document for claim in record.claims for citation in claim.citations}
         room = 0 if record.review.status == "none" else MOST_UNCITED
         documents = []

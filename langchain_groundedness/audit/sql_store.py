@@ -324,10 +324,8 @@ def _review_columns(record: AuditRecord) -> dict[str, Any]:
 
 
 def _clean(text: object) -> str | None:
-    """Shorten a text, or an id, for an indexed column; the record has all of it.
-
-    It is no longer than PostgreSQL's indexes take (2,704 bytes).
-    """
+    """Shorten a text or an id for an indexed column; the record keeps all of it."""
+    # PostgreSQL's indexes take at most 2,704 bytes.
     return None if text is None else _storable(str(text)[:_LONGEST_INDEXED])
 
 

@@ -455,10 +455,9 @@ class _RunCheck:
 
 
 class _WorkQueue:
-    """A thread pool with an optional limit on unfinished work.
+    """A thread pool with an optional limit on unfinished work."""
 
-    Threads start with the first work. At process exit, queued work is still finished.
-    """
+    # Threads start with the first work. At process exit, queued work is still finished.
 
     def __init__(self, *, workers: int, most: int | None = None) -> None:
         """Start without work or threads."""

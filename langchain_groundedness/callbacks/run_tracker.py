@@ -288,10 +288,8 @@ class RunTracker:
         return run
 
     def _enclosing(self, inputs: object) -> UUID | None:
-        """Return the run that passes its own inputs on to a run without naming itself its parent.
-
-        LangChain's fallbacks call their branches in this way.
-        """
+        """Return the run that called with its own inputs but did not name itself as the parent."""
+        # LangChain's fallbacks call their branches in this way.
         config = var_child_runnable_config.get() or {}
         above: Any = getattr(config.get("callbacks"), "parent_run_id", None)
         around = self._runs.get(above)

@@ -242,12 +242,10 @@ class _PlacedMark(NamedTuple):
 def _citing_claims(
     claims: Sequence[Claim], placed: Sequence[_PlacedMark], sentences: Sequence[Sentence]
 ) -> list[CitingClaim]:
-    """Tell for each claim what it cites.
-
-    A mark belongs to the sentence that contains or precedes it; at the start of a line, to the
-    one that follows. A claim cites the marks inside its span and those directly after it, if no
-    other claim lies between; else all marks of its sentence.
-    """
+    """Find what each claim cites."""
+    # A mark belongs to the sentence that contains or precedes it; at the start of a line, to the
+    # one that follows. A claim cites the marks inside its span and those directly after it, if no
+    # other claim lies between; else all marks of its sentence.
     starts = [claim.start for claim in claims if claim.start is not None]
     found = []
     for claim in claims:

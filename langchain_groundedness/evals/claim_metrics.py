@@ -122,10 +122,9 @@ class ClaimEvaluator(Evaluator, ABC):
     def _judge_against(
         self, claims: Mapping[Places, tuple[Claim, ...]], source: CheckInput
     ) -> Flow[dict[Places, tuple[ClaimVerdict, ...]]]:
-        """Judge claims by the documents with which they are listed, in one batch.
-
-        Citations of the verdicts refer to all documents. Without documents, no claim is supported.
-        """
+        """Judge claims by the documents with which they are listed, in one batch."""
+        # Citations of the verdicts refer to all documents. Without documents, no claim is
+        # supported.
         states = []
         for places, some in claims.items():
             documents = tuple(source.documents[place] for place in places)

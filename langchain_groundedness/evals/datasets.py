@@ -280,11 +280,9 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 
 
 def _join_claims(records: Iterable[Record]) -> Iterator[Record]:
-    """Give claims the documents that they refer to by `documents_id`.
-
-    A record with `documents` and no claim defines a set of documents; every other one is a
-    claim (or an answer), which becomes the answer of a row.
-    """
+    """Give claims the documents that they refer to by `documents_id`."""
+    # A record with documents and no claim defines a set of documents. Every other record is a
+    # claim or an answer, which becomes the answer of a row.
     known: dict[str, Any] = {}
     for record in records:
         if record.cells is None:

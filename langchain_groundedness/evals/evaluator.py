@@ -162,12 +162,10 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
 
     @abstractmethod
     def _score(self, row: EvaluationRow) -> Flow[RowScore]:
-        """Score a row that has what is needed.
-
-        Calls of models are yielded as `ModelCall`s, so that one method serves `invoke` and
-        `ainvoke`. An exception makes the row `failed`. Make the score with `_scored`, `_failed`
-        or `_skipped`, which also take the `comment`, `details` and `result` of a `RowScore`.
-        """
+        """Score a row that has all fields in `needs`."""
+        # Calls of models are yielded as ModelCalls, so that one method serves invoke and ainvoke.
+        # An exception makes the row failed. Make the score with _scored, _failed or _skipped,
+        # which also take the comment, details and result of a RowScore.
 
     @override
     def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[RowScore]:
@@ -319,11 +317,10 @@ expand_options(Evaluator.arun)
 
 
 class _Schedule:
-    """Limits the concurrent calls of a run, first come, first served, and shows its progress.
+    """Limits the concurrent calls of a run, first come, first served, and shows its progress."""
 
-    A limit on rows would be slower: 20 rows of two calls, 16 at a time, would take four rounds
-    instead of three.
-    """
+    # A limit on rows would be slower: 20 rows of two calls, 16 at a time, would take four rounds
+    # instead of three.
 
     def __init__(self, evaluator: Evaluator, config: RunnableConfig | None, rows: int) -> None:
         self.calls: int = (config or {}).get("max_concurrency") or evaluator.max_concurrency
@@ -416,11 +413,9 @@ def _feedback(score: RowScore) -> dict[str, Any]:
 
 
 def _without_local_tracing() -> AbstractContextManager[Any]:
-    """Disable tracing where LangSmith's upload is disabled.
-
-    With `evaluate(..., upload_results=False)`, LangSmith keeps its own runs local, but
-    langchain-core still considers tracing enabled and would upload ours.
-    """
+    """Disable tracing where LangSmith's upload is disabled."""
+    # With evaluate(..., upload_results=False), LangSmith keeps its own runs local, but
+    # langchain-core still considers tracing enabled and would upload ours.
     from langsmith.run_helpers import tracing_context  # noqa: PLC0415  (slow to import)
     from langsmith.utils import tracing_is_enabled  # noqa: PLC0415  (slow to import)
 

@@ -94,11 +94,9 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         read: Callable[[Any], tuple[Any, str | None]] | None = None,
         **_: Any,
     ) -> Flow[ReplyT]:
-        """Ask, and ask once more if the reply cannot be used.
-
-        `read` replaces the schema in reading the reply, as `from_text` does in asking for it: it
-        gives what the reply says, or `None` and why it cannot be used.
-        """
+        """Call the model, and once more if the reply cannot be used."""
+        # read parses the reply in place of the schema. It returns the parsed reply, or None and
+        # the reason why the reply cannot be used.
         has_lines = read is not None or self.from_text is not None
         instructions = partial(_instructions, self.reply_schema, has_lines=has_lines)
         messages = self.prompt.format_messages(**values)
@@ -118,11 +116,9 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         return reply
 
     def _complaint(self, raw: Any, why: str) -> list[BaseMessage]:
-        """Say what is wrong; a model that was asked plainly sees its reply, others start afresh.
-
-        A small model repeats a bad reply that it is shown, but asked the same in the same way it
-        would give the same reply.
-        """
+        """Describe the fault; only a model asked in plain text is shown its own reply again."""
+        # A small model repeats a bad reply that it is shown, but an unchanged prompt would get
+        # the same reply.
         if self._proven != _PLAIN:
             return [HumanMessage(f"A first reply does not count: {why}.")]
         complaint = f"That reply does not count: {why}. Give the reply in the form asked for."
@@ -134,10 +130,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         budget: RetryBudget | None,
         instructions: Callable[[int], list[BaseMessage]],
     ) -> Flow[Any]:
-        """Climb down the ladder until the model takes the call; remember where that was.
-
-        A form that failed once, for what may have been a bad minute of the server, is tried again.
-        """
+        """Try each structured-output method until the model accepts one, and remember it."""
+        # A method that failed only once is tried again: the server may have had an outage.
         proven = self._proven
         step, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
         while True:

@@ -735,10 +735,8 @@ def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
 
 
 def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Put an approved answer at the end, even if other middleware has skipped the model's step.
-
-    What that middleware wrote instead, such as a limit that was reached, goes.
-    """
+    """Put an approved answer at the end, even if other middleware has skipped the model call."""
+    # It replaces what that middleware wrote, such as a message about a reached limit.
     ids = [message.id for message in state["messages"]]
     last = answer[-1].id
     later = ids[ids.index(last) + 1 :] if last in ids else []
@@ -803,10 +801,7 @@ def approved_response(state: Any, response_format: Any = None) -> ExtendedModelR
 
 
 def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
-    """Return the type of a structured response that is held.
-
-    That of its placeholder or, if the placeholder is plain data, that of the agent's answers.
-    """
+    """Return the type of a held structured response: its placeholder's, or else the agent's."""
     schema = getattr(response_format, "schema", None)
     named = isinstance(placeholder, Mapping) and schema is not None
     return schema if named and not isinstance(schema, Mapping) else type(placeholder)

@@ -142,10 +142,8 @@ def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:
 
 
 def _regions(wanted: str, text: str) -> list[tuple[int, int]]:
-    """Return the regions of a text to align: all of a short text, else those with most seeds.
-
-    A seed is a short piece of the quote; at 90 % similarity, most seeds are unchanged.
-    """
+    """Return the regions of a text to align: all of a short text, else those with most seeds."""
+    # A seed is a short piece of the quote; at 90 % similarity, most seeds are unchanged.
     if len(wanted) * len(text) <= _DIRECT:
         return [(0, len(text))]
     size = 8 if len(wanted) >= 32 else 4  # noqa: PLR2004  (half of a short quote's seeds must survive)

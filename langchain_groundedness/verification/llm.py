@@ -383,11 +383,9 @@ class LabelModel(NamedTuple):
         return _Answer("contradicted" if against else "unverifiable", support)
 
     def _implied(self, raw: Any) -> "_Answer":
-        """Read which label a model that wrote a sentence would have begun with.
-
-        Its text overrides the probabilities: a sentence that may take a verdict back is no label,
-        nor is one that continues after a label, or one in which a denial could not be recognised.
-        """
+        """Return the label with which a model that wrote a sentence would have begun."""
+        # The text overrides the probabilities. A sentence gives no label if it may retract a
+        # verdict, continues after a label, or may contain a denial that goes unrecognised.
         text = reply_text(raw)
         begun = re.match(r"[\W_]*([^\W_]+)", text)
         is_none = (

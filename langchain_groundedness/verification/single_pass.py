@@ -190,10 +190,8 @@ class _Stages(NamedTuple):
 def _request(
     task: VerificationTask, sentences: Sequence[Claim], evidence: NumberedEvidence
 ) -> tuple[dict[str, str], ReplyReader]:
-    """Fill in the variables of the prompt, and build the reader of the reply.
-
-    The model also sees the sentences that state nothing: they are context.
-    """
+    """Fill in the variables of the prompt, and build the reader of the reply."""
+    # The model also sees the sentences without a statement, as context.
     texts = (on_one_line(sentence.text) for sentence in sentences)
     numbered = "\n".join(f"S{number}: {text}" for number, text in enumerate(texts, 1))
     question, answer = question_part(task.question), fence("answer", numbered)

@@ -524,10 +524,8 @@ def _end_of_statement(text: str) -> int | None:
 
 
 def _head(text: str) -> tuple[Label, tuple[int, ...] | None, str] | None:
-    """Read the label, the numbers around it, and the reason that may follow `unverifiable`.
-
-    The numbers are `None` if one of them is not the number of a sentence.
-    """
+    """Read the label, the numbers around it, and the reason that may follow `unverifiable`."""
+    # The numbers are None if any of them is not the number of a sentence.
     found = _HEAD.match(text)
     if found is None:
         return None

@@ -208,10 +208,8 @@ def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_P
 def _spare(
     pair: _Pair, mine: list[Quantity], theirs: list[Quantity], giving: set[_Places]
 ) -> set[int]:
-    """Return the numbers of the quote that repeat what another of its numbers gives.
-
-    In "room 12 has 12 seats", the room of a claim about room 12 leaves the seats over.
-    """
+    """Return the numbers of the quote whose counterpart in the claim is already taken."""
+    # In "room 12 has 12 seats", a claim about room 12 takes the room number; the seats are left.
     if len(theirs) == 1:
         return set()
     around_mine = [_around(pair.claim_words, q) for q in mine]

@@ -190,10 +190,8 @@ class PerThreads(Generic[_T]):
             return self._made[threads]
 
     def _reset(self) -> None:
-        """Keep what a forked child has of its parent, but do not use it: the threads are missing.
-
-        A network that is freed waits for its threads: these are never freed.
-        """
+        """Keep a forked child's copies alive, but do not use them: their threads are missing."""
+        # Freeing a session waits for its threads, so these are never freed.
         for inherited in self._made.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         self._lock, self._made = threading.Lock(), {}
@@ -253,12 +251,9 @@ def _has_vnni() -> bool:
 
 
 def _at_low_priority(make: "Callable[[], InferenceSession]") -> "InferenceSession":
-    """Make something whose threads compute where no others want the core.
-
-    They never hold the interpreter's lock, so the interpreter never waits for them, and an event
-    loop need not wait until they have used up their share of a core. The check that is being made
-    does wait for them.
-    """
+    """Create an object in a low-priority thread, so that its own threads get low priority too."""
+    # These threads never hold the interpreter lock, so only the current check waits for them. At
+    # low priority, they do not delay the event loop.
     made: Future[InferenceSession] = Future()
     caller = threading.get_native_id()
 

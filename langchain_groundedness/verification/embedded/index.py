@@ -262,11 +262,9 @@ def _columns(rows: "array[int]", number: int) -> Ints:
 
 
 def _distinct(keys: Ints) -> Ints:
-    """Sort keys and leave out repetitions.
-
-    `np.unique` fills a table of hashes instead from numpy 2.3 on, which takes many times as long
-    for keys that hardly repeat, and other threads, the event loop's among them, wait for it.
-    """
+    """Sort keys and leave out repetitions."""
+    # From numpy 2.3 on, np.unique fills a hash table instead. For keys that hardly repeat this
+    # takes many times as long, and blocks other threads, such as the event loop's.
     ordered = np.sort(keys)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(keys) else keys
 
@@ -276,10 +274,9 @@ def _shared_beginning(one: str, other: str) -> int:
 
 
 def _sentences_of(in_documents: Ints, places: Ints, documents: Ints, starts: Ints) -> Ints:
-    """Return the sentences, counted through all documents, that places in documents are in.
-
-    Text before the first sentence of its document ("$" on a line of its own) counts as part of it.
-    """
+    """Map offsets in documents to sentence numbers, counted through all documents."""
+    # Text before the first sentence of its document ("$" on a line of its own) counts as part of
+    # it.
     within = int(max(places.max(initial=0), starts.max(initial=0))) + 1
     found = np.searchsorted(
         documents * within + starts, in_documents * within + places, side="right"

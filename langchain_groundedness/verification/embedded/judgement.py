@@ -327,11 +327,9 @@ def _judge_denial(
     model: SupportModel,
     threshold: float,
 ) -> ClaimVerdict:
-    """Judge a bare "no": supported by what contradicts the question, and the other way round.
-
-    A difference that would not outweigh the model does not count here either: another year beside
-    the one that was asked for denies nothing.
-    """
+    """Judge a bare "no": evidence that contradicts the question supports it, and vice versa."""
+    # A difference that would not override the model does not count here either: a year beside
+    # the one in the question denies nothing.
     if denied is not None:
         return ClaimVerdict(
             claim=evidence.claim,

@@ -78,7 +78,7 @@ def reads_as_english(text: str) -> bool:
 
 
 def _mostly_of_other_scripts(text: str) -> bool:
-    """Weigh letters by script; a character of a script without spaces says as much as two."""
+    """Compare letter counts by script; a character of a script without spaces counts twice."""
     other = sum(map(len, _OTHER_SCRIPT.findall(text)))
     unspaced = sum(map(len, _UNSPACED_SCRIPT.findall(text)))
     letters = sum(map(str.isalpha, text)) + unspaced
@@ -86,11 +86,9 @@ def _mostly_of_other_scripts(text: str) -> bool:
 
 
 def _words_by_role(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word, and whether it is likely to be part of a name or an abbreviation.
-
-    That is a capital before another one ("Los Angeles"), a particle between two ("Rio de
-    Janeiro"), and a word all in capitals in a text that is not ("MIT").
-    """
+    """Yield each word, and whether it is likely to be part of a name or an abbreviation."""
+    # Such words are a capitalised word before another one ("Los Angeles"), a particle between two
+    # of them ("Rio de Janeiro"), and an upper-case word in a mixed-case text ("MIT").
     words = _WORD.findall(text)
     known = _function_words()
     shouted = len(words) >= _FEWEST_SHOUTED and text.isupper()
@@ -120,11 +118,9 @@ class _FunctionWords(NamedTuple):
 
 @cache
 def _function_words() -> _FunctionWords:
-    """Load the lists that are shipped, once.
-
-    Each word speaks for every language that has it, English too: what "in" says for Dutch it also
-    says for English, and only the words that English lacks tell the two apart.
-    """
+    """Load the bundled word lists, once."""
+    # A word counts for every language that has it: "in" counts for both Dutch and English, and
+    # only words that English lacks tell the two apart.
     lists = read_model_json("function_words.json")
     languages: defaultdict[str, list[str]] = defaultdict(list)
     for language, words in lists.items():

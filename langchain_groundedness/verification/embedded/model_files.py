@@ -58,7 +58,7 @@ class Rarity(NamedTuple):
     rarest: float
 
     def weight(self, stem: str) -> float:
-        """Weigh a stem."""
+        """Return the inverse frequency of a stem."""
         return self.idf.get(stem, self.rarest)
 
 

@@ -194,10 +194,8 @@ def encoder_input(
 def _in_values_of_the_evidence(
     statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str:
-    """Write the values of a claim as the evidence does, where it gives them in another way.
-
-    The encoder cannot count: that 7 is fewer than 10 is worked out for it.
-    """
+    """Rewrite the values of a claim in the form in which the evidence gives them."""
+    # The encoder cannot compare numbers: that 7 is fewer than 10 is worked out for it.
     claim = statement.text
     for quantity in sorted(statement.quantities, reverse=True):
         start, end = phrase_of(claim, quantity)
