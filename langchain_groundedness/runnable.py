@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.flow import JointBatch
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone, expand_options
-from langchain_groundedness._runtime.streams import Closing, StreamingTransform
+from langchain_groundedness._runtime.options import AnyRunnable, EqualByOptions, expand_options
+from langchain_groundedness._runtime.streams import ClosingStream, StreamingTransform
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.claims.extractors import (
@@ -93,7 +93,7 @@ class RunnableOptions(CheckerOptions, total=False):
 
 
 class GroundednessRunnable(
-    OptionsAlone,
+    EqualByOptions,
     JointBatch[Any, GroundednessResult],
     StreamingTransform[GroundednessResultChunk],
     RunnableSerializable[Any, GroundednessResult],
@@ -367,7 +367,7 @@ class GroundednessRunnable(
         self, pieces: AsyncIterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> AsyncGenerator[GroundednessResultChunk]:
         pending, live = self._recorder.begin(run_manager, config), self.live(whole=True, **given)
-        async with Closing(arun_pieces(live, pieces, config, pending)) as chunks:
+        async with ClosingStream(arun_pieces(live, pieces, config, pending)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
-from langchain_groundedness._runtime.streams import Closing, StreamingTransform
+from langchain_groundedness._runtime.streams import ClosingStream, StreamingTransform
 from langchain_groundedness.audit import AuditLog, Review
-from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.llm.usage import with_usage_counter
 from langchain_groundedness.pipeline.events import EventStream
-from langchain_groundedness.pipeline.recording import Recorder, log_for, unaudited
+from langchain_groundedness.pipeline.recording import Recorder, log_for, without_audit_log
 from langchain_groundedness.pipeline.release import OnUnchecked, Release, ReleaseRules, guarded_text
 from langchain_groundedness.pipeline.runs import arun_live, run_live
 from langchain_groundedness.runnable import CheckerOptions, GroundednessRunnable, checker_from
@@ -165,7 +165,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     def _run(self, value: Any, run_manager: Any, config: RunnableConfig, **given: Any) -> str:
         pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
-        result = unaudited(self.checker).invoke(value, child, **given)
+        result = without_audit_log(self.checker).invoke(value, child, **given)
         text = guarded_text(result, self.rules).text
         pending.end(result, shown_answer=text)
         return text
@@ -175,7 +175,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     ) -> str:
         pending = self._recorder.begin(run_manager, config)
         child = patch_config(config, callbacks=run_manager.get_child())
-        result = await unaudited(self.checker).ainvoke(value, child, **given)
+        result = await without_audit_log(self.checker).ainvoke(value, child, **given)
         text = guarded_text(result, self.rules).text
         await pending.aend(result, shown_answer=text)
         return text
@@ -183,7 +183,7 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     def _stream(
         self, pieces: Iterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> Iterator[str]:
-        guarded = _Guarded(self, config, given)
+        guarded = _GuardedAnswer(self, config, given)
         pending = self._recorder.begin(run_manager, config)
         try:
             with closing(run_live(pieces, guarded.live, guarded.config)) as steps:
@@ -207,10 +207,10 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
     async def _astream(
         self, pieces: AsyncIterator[Any], run_manager: Any, config: RunnableConfig, **given: Any
     ) -> AsyncGenerator[str]:
-        guarded = _Guarded(self, config, given)
+        guarded = _GuardedAnswer(self, config, given)
         pending = self._recorder.begin(run_manager, config)
         try:
-            async with Closing(arun_live(pieces, guarded.live, guarded.config)) as steps:
+            async with ClosingStream(arun_live(pieces, guarded.live, guarded.config)) as steps:
                 async for _ in steps:
                     text = guarded.advance()
                     await guarded.apublish()
@@ -231,13 +231,13 @@ class GroundednessGuard(CheckedOptions, RunnableSerializable[Any, str], Streamin
 expand_options(GroundednessGuard.__init__, GroundednessGuard, GroundednessRunnable)
 
 
-class _Guarded:
+class _GuardedAnswer:
     """The state of one guarded answer."""
 
     def __init__(
         self, guard: GroundednessGuard, config: RunnableConfig, given: dict[str, Any]
     ) -> None:
-        self.config, self._counter = counted(config)
+        self.config, self._counter = with_usage_counter(config)
         self.live = guard.checker.live(removes=guard.on_unchecked == "hold_back", **given)
         self._rules = guard.rules
         self._immediate = guard.release == "immediate"

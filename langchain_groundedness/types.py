@@ -11,7 +11,7 @@ from typing_extensions import override
 
 __all__ = [
     "HTML_FORMATTERS",
-    "Accepts",
+    "AcceptedTypes",
     "Action",
     "AnswerVerdict",
     "Citation",
@@ -70,7 +70,7 @@ Offset = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class Accepts(NamedTuple):
+class AcceptedTypes(NamedTuple):
     """In the `Annotated` type of a field that converts its input: the types it takes."""
 
     types: Any
@@ -98,7 +98,7 @@ class PlainSignature:
         return Signature(given)
 
 
-class _Bare(str):
+class _Unquoted(str):
     """Shown without quotes."""
 
     __slots__ = ()
@@ -107,7 +107,7 @@ class _Bare(str):
 
 def _accepted(hint: Any) -> Any:
     for part in get_args(hint):
-        if isinstance(part, Accepts):
+        if isinstance(part, AcceptedTypes):
             return part.types
         if (inner := _accepted(part)) is not None:
             return inner | None
@@ -120,8 +120,8 @@ def _shown_default(owner: type[BaseModel], name: str) -> Any:
         return Parameter.empty
     default, again = (field.get_default(call_default_factory=True) for _ in range(2))
     if default != again:  # a time, or an id
-        return _Bare("<factory>")
-    return _Bare(default.__name__) if isroutine(default) else default
+        return _Unquoted("<factory>")
+    return _Unquoted(default.__name__) if isroutine(default) else default
 
 
 class FrozenModel(BaseModel):

@@ -124,7 +124,7 @@ PUBLIC = (
     "verification",
 )
 INTERNAL = {
-    "Accepts",
+    "AcceptedTypes",
     "FrozenModel",
     "HTML_FORMATTERS",
     "PlainSignature",

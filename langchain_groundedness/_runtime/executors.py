@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from langchain_groundedness.exceptions import GroundednessError
 
-__all__ = ["run_in_worker", "size_of", "wait_for_admission"]
+__all__ = ["run_in_worker", "total_characters", "wait_for_admission"]
 
 _P = ParamSpec("_P")
 
@@ -28,7 +28,7 @@ _OFF_LOOP_SIZE = 200_000
 """Characters of documents that take about a second to process."""
 
 
-def size_of(documents: Iterable[Document]) -> int:
+def total_characters(documents: Iterable[Document]) -> int:
     """Count the characters of documents."""
     return sum(len(document.page_content) for document in documents)
 

@@ -16,23 +16,23 @@ from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = [
     "LARGEST_SETTINGS",
-    "failure",
+    "describe_os_error",
+    "describe_unusable_path",
     "lines_up_to",
     "lock_file",
-    "locked",
-    "need_locks",
+    "locked_descriptor",
     "open_private",
     "opened_private",
     "private_folder",
+    "raising_configuration_error",
+    "read_rest_up_to",
     "read_up_to",
     "refuse_symlink",
-    "refusing",
     "replace_file",
     "replacing",
+    "require_file_locks",
     "require_outputs",
     "try_lock",
-    "unusable",
-    "whole_up_to",
     "write_all",
 ]
 
@@ -54,7 +54,7 @@ _FOLDER_OWNER_ONLY = 0o700
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
-def need_locks(what: str) -> None:
+def require_file_locks(what: str) -> None:
     """Raise `ConfigurationError` where files cannot be locked."""
     if fcntl is None:
         msg = f"{what}: file locks need a POSIX system such as Linux or macOS"
@@ -86,25 +86,25 @@ def _warn_if_shared(path: str, mode: int) -> None:
         )
 
 
-def failure(error: OSError, path: Path | str | None = None) -> str:
+def describe_os_error(error: OSError, path: Path | str | None = None) -> str:
     """Describe an OS error with its file."""
     where = path if error.filename is None else error.filename
     words = (type(error).__name__, error.strerror, where if isinstance(where, str | Path) else None)
     return ": ".join(str(word) for word in words if word)
 
 
-def unusable(path: object, error: OSError) -> ConfigurationError:
+def describe_unusable_path(path: object, error: OSError) -> ConfigurationError:
     """Say that a path that was given cannot be read or written, with the system's reason."""
     return ConfigurationError(f"{path}: {error.strerror or type(error).__name__}")
 
 
 @contextmanager
-def refusing(path: object) -> Iterator[None]:
+def raising_configuration_error(path: object) -> Iterator[None]:
     """Raise `ConfigurationError` for an error of the system, with the path that was given."""
     try:
         yield
     except OSError as exc:
-        raise unusable(path, exc) from exc
+        raise describe_unusable_path(path, exc) from exc
 
 
 def require_outputs(
@@ -125,7 +125,7 @@ def require_outputs(
             raise ConfigurationError(msg)
         taken[location] = name
         if "://" not in str(path):
-            with refusing(path):
+            with raising_configuration_error(path):
                 location.parent.stat()
                 if location.is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -212,12 +212,12 @@ def lock_file(path: Path, *, wait: bool = True) -> Iterator[bool]:
         if not wait and not try_lock(descriptor):
             yield False
             return
-        with locked(descriptor):
+        with locked_descriptor(descriptor):
             yield True
 
 
 @contextmanager
-def locked(descriptor: int) -> Iterator[None]:
+def locked_descriptor(descriptor: int) -> Iterator[None]:
     """Hold a lock on an open file against all other descriptors."""
     assert fcntl is not None  # noqa: S101  (refused at construction)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -247,16 +247,16 @@ _CHUNK_SIZE = 1 << 20
 def read_up_to(path: Path, most: int) -> bytes:
     """Read a file of at most `most` bytes."""
     with path.open("rb") as file:
-        return whole_up_to(file, most, path)
+        return read_rest_up_to(file, most, path)
 
 
-def whole_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
+def read_rest_up_to(file: IO[bytes], most: int, path: Path) -> bytes:
     """Read the rest of an open file, which may be a decompressing one."""
     parts, size = [], 0
     while part := file.read(_CHUNK_SIZE):
         size += len(part)
         if size > most:
-            raise OSError(errno.EFBIG, f"larger than {_most_read(most)}", str(path))
+            raise OSError(errno.EFBIG, f"larger than {_size_limit(most)}", str(path))
         parts.append(part)
     return b"".join(parts)
 
@@ -265,9 +265,9 @@ def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
     """Yield lines of at most `most` bytes."""
     while line := file.readline(most + 1):
         if len(line) > most:
-            raise OSError(errno.EFBIG, f"a line is longer than {_most_read(most)}", str(path))
+            raise OSError(errno.EFBIG, f"a line is longer than {_size_limit(most)}", str(path))
         yield line
 
 
-def _most_read(most: int) -> str:
+def _size_limit(most: int) -> str:
     return f"{most >> 20} MiB, the most that is read"

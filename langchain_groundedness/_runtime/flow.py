@@ -85,17 +85,19 @@ _OFF_LOOP_SIZE = 5_000
 """Characters that take about five milliseconds to split into sentences."""
 
 
-class _End(NamedTuple, Generic[ResultT]):
+class _FlowResult(NamedTuple, Generic[ResultT]):
     """The result of a flow; a `StopIteration` cannot cross threads."""
 
     result: ResultT
 
 
-def _resume(flow: Flow[ResultT], reply: Any, error: Exception | None) -> ModelCall | _End[ResultT]:
+def _resume(
+    flow: Flow[ResultT], reply: Any, error: Exception | None
+) -> ModelCall | _FlowResult[ResultT]:
     try:
         return flow.send(reply) if error is None else flow.throw(error)
     except StopIteration as end:
-        return _End(end.value)
+        return _FlowResult(end.value)
 
 
 _Output = TypeVar("_Output")

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["PACKAGE_VERSION", "absent"]
+__all__ = ["PACKAGE_VERSION", "missing_names"]
 
 
 def _installed() -> str:
@@ -20,7 +20,7 @@ PACKAGE_VERSION: Final = _installed()
 """Empty if the package is not installed. Read once, because reading it blocks."""
 
 
-def absent(needs: Mapping[str, str]) -> frozenset[str]:
+def missing_names(needs: Mapping[str, str]) -> frozenset[str]:
     """Return the names whose module is missing, without importing anything."""
     found = {module: _exists(module) for module in set(needs.values())}
     return frozenset(name for name, module in needs.items() if not found[module])

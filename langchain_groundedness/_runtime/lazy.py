@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from langchain_groundedness._runtime.installed import absent
+from langchain_groundedness._runtime.installed import missing_names
 
 __all__ = ["lazy_names"]
 
@@ -20,7 +20,7 @@ def lazy_names(
     module_of = {
         name: module for module, names in names_by_module.items() for name in names.split()
     }
-    missing = absent(needs or {})
+    missing = missing_names(needs or {})
     space = vars(sys.modules[package])
 
     def load(name: str) -> Any:

@@ -11,12 +11,12 @@ from pydantic_core import ErrorDetails
 from typing_extensions import override
 
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
-from langchain_groundedness.types import Accepts, FrozenModel
+from langchain_groundedness.types import AcceptedTypes, FrozenModel
 
 __all__ = [
     "AnyRunnable",
     "CheckedOptions",
-    "OptionsAlone",
+    "EqualByOptions",
     "as_runnable",
     "expand_options",
     "require_bool",
@@ -45,7 +45,7 @@ def as_runnable(value: object) -> object:
 AnyRunnable = Annotated[
     Runnable[Any, Any],
     BeforeValidator(as_runnable),
-    Accepts(Runnable[Any, Any] | Callable[..., Any]),
+    AcceptedTypes(Runnable[Any, Any] | Callable[..., Any]),
 ]
 """An option that takes a runnable, or a function that becomes one."""
 
@@ -66,7 +66,7 @@ class CheckedOptions(FrozenModel):
             super().__init__(**options)
         except ValidationError as exc:
             accepted = ", ".join(name for name in type(self).model_fields if name != "name")
-            faults = tuple(_faults(exc, accepted))
+            faults = tuple(_option_faults(exc, accepted))
             named = ((".".join(map(str, fault.path)), fault.problem) for fault in faults)
             problems = "; ".join(": ".join(filter(None, each)) for each in named)
             msg = f"{type(self).__name__}: {problems}"
@@ -78,7 +78,7 @@ class CheckedOptions(FrozenModel):
         return cls._can_be_saved
 
 
-class OptionsAlone(CheckedOptions):
+class EqualByOptions(CheckedOptions):
     """Base of classes that cache derived objects in private attributes.
 
     Comparisons and copies ignore these attributes: a copy may have other options.
@@ -152,7 +152,7 @@ def require_positive(**options: Any) -> None:
             raise ConfigurationError(msg)
 
 
-def _faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
+def _option_faults(error: ValidationError, accepted: str) -> Iterator[OptionFault]:
     for detail in error.errors(include_url=False):
         path, inner = detail["loc"], detail.get("ctx", {}).get("error")
         if isinstance(inner, ConfigurationError) and inner.faults:

@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.executors import wait_for_admission
 
-__all__ = ["Closing", "StreamingTransform"]
+__all__ = ["ClosingStream", "StreamingTransform"]
 
 
-class Closing(contextlib.aclosing["_OwnedStream"]):
+class ClosingStream(contextlib.aclosing["_OwnedStream"]):
     """Closes a stream at the end of a block. The block must be the first to read the stream."""
 
     def __init__(self, stream: AsyncIterator[Any]) -> None:
@@ -27,10 +27,10 @@ class Closing(contextlib.aclosing["_OwnedStream"]):
 
 
 class _OwnedStream(AsyncIterator[Any]):
-    """A stream that its owner closes, and not the event loop; it then has no more items."""
+    """A stream that its owner closes instead of the event loop; a closed stream has no items."""
 
-    # At its end the loop closes all async generators at once, and reports those that another one
-    # is closing.
+    # On shutdown, the loop closes all async generators at once and reports an error for each one
+    # that another generator is closing.
 
     def __init__(self, stream: AsyncIterator[Any]) -> None:
         self._stream: Any = stream
@@ -107,7 +107,7 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        async with Closing(self.atransform(inputs(), config, **kwargs)) as chunks:
+        async with ClosingStream(self.atransform(inputs(), config, **kwargs)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -162,7 +162,7 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
         source = _OwnedStream(input)
 
         async def run_and_stop(*given: Any, **kwargs: Any) -> AsyncIterator[ChunkT]:
-            async with Closing(self._astream(*given, **kwargs)) as chunks:
+            async with ClosingStream(self._astream(*given, **kwargs)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             await source.aclose()
@@ -172,7 +172,7 @@ class StreamingTransform(Runnable[Any, Any], ABC, Generic[ChunkT]):
 
         chunks: Any = self._atransform_stream_with_config(source, begin, config, **kwargs)
         try:
-            async with Closing(chunks) as hidden:
+            async with ClosingStream(chunks) as hidden:
                 async for chunk in hidden:
                     yield chunk
         finally:

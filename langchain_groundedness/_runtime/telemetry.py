@@ -13,7 +13,15 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_groundedness.types import GroundednessResult
 
-__all__ = ["Checking", "StreamedStep", "checking", "count", "record_error", "step", "streamed_step"]
+__all__ = [
+    "CheckSpan",
+    "StreamedStep",
+    "check_span",
+    "count",
+    "record_error",
+    "step",
+    "streamed_step",
+]
 
 _SCOPE = "langchain_groundedness"
 _CHECK = "groundedness.check"
@@ -31,14 +39,14 @@ class _Instruments(NamedTuple):
     duration: Any
 
 
-class Checking:
+class CheckSpan:
     """A running check: its span and timer."""
 
     def __init__(self, *, streamed: bool) -> None:
         """Start the span and the timer."""
         self._streamed = streamed
         self._began = perf_counter()
-        self.span = _started(_CHECK)
+        self.span = _start_span(_CHECK)
 
     def count(self, result: GroundednessResult) -> None:
         """Count a result; call it once per answer of a batch."""
@@ -53,7 +61,7 @@ class Checking:
 
     def failed(self, error: Exception) -> None:
         """Record on the span an error that ended the check of an answer."""
-        _failed(self.span, error)
+        _record_failure(self.span, error)
 
     def end(self, result: GroundednessResult) -> None:
         """Count a result, and end the span."""
@@ -73,24 +81,24 @@ def count(result: GroundednessResult) -> None:
 
 
 @contextmanager
-def checking() -> Iterator[Checking]:
+def check_span() -> Iterator[CheckSpan]:
     """Run a check in a span."""
-    check = Checking(streamed=False)
-    with _current(check.span):
+    check = CheckSpan(streamed=False)
+    with _current_span(check.span):
         yield check
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Run a step of a check in a span."""
-    span = _started(f"groundedness.{name}")
-    with _current(span), _as_current_step(span):
+    span = _start_span(f"groundedness.{name}")
+    with _current_span(span), _as_current_step(span):
         yield
 
 
 def record_error(error: _ErrorT) -> _ErrorT:
     """Record a handled error on the span of the current step, and return the error."""
-    _failed(_step_span.get(), error)
+    _record_failure(_step_span.get(), error)
     return error
 
 
@@ -124,25 +132,25 @@ class StreamedStep:
 @contextmanager
 def streamed_step(name: str, items: Iterator[Any] | AsyncIterator[Any]) -> Iterator[StreamedStep]:
     """Run a streaming step in a span; between its items, the consumer's own spans are current."""
-    span = _started(f"groundedness.{name}")
+    span = _start_span(f"groundedness.{name}")
     try:
         yield StreamedStep(span, items)
     except Exception as exc:
-        _failed(span, exc)
+        _record_failure(span, exc)
         raise
     finally:
         if span is not None:
             span.end()
 
 
-def _started(name: str) -> Any:
+def _start_span(name: str) -> Any:
     """Start a span; `None` without OpenTelemetry."""
     known = _instruments()
     return None if known is None else known.tracer.start_span(name)
 
 
 @contextmanager
-def _current(span: Any) -> Iterator[None]:
+def _current_span(span: Any) -> Iterator[None]:
     """Make a span current, record failures on it, and end it."""
     # Only the type of an error is recorded: its message may contain checked text.
     known = _instruments()
@@ -154,7 +162,7 @@ def _current(span: Any) -> Iterator[None]:
         try:
             yield
         except BaseException as exc:
-            _failed(span, exc)
+            _record_failure(span, exc)
             raise
 
 
@@ -167,7 +175,7 @@ def _as_current_step(span: Any) -> Iterator[None]:
         _step_span.reset(token)
 
 
-def _failed(span: Any, error: BaseException) -> None:
+def _record_failure(span: Any, error: BaseException) -> None:
     known = _instruments()
     if known is not None and span is not None:
         span.set_attribute("error.type", type(error).__qualname__)

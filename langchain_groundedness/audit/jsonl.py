@@ -14,15 +14,20 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime import files
 from langchain_groundedness._runtime.options import expand_options, require_bool, require_positive
-from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age, require_known
+from langchain_groundedness.audit.log import (
+    AuditLog,
+    AuditLogOptions,
+    refuse_unknown_options,
+    require_age,
+)
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
 from langchain_groundedness.audit.record_files import (
     Damage,
     append_lines,
     as_lines,
-    beside,
-    found_in,
     read_records,
+    records_found_in,
+    sibling_path,
 )
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
@@ -72,8 +77,8 @@ class JsonlAuditLog(AuditLog):
         Raises:
             ConfigurationError: An option has an invalid value.
         """
-        require_known(JsonlAuditLog, options)
-        files.need_locks("JsonlAuditLog (use SQLAuditLog instead)")
+        refuse_unknown_options(JsonlAuditLog, options)
+        files.require_file_locks("JsonlAuditLog (use SQLAuditLog instead)")
         if "://" in str(path):
             msg = "path must be a file path; for the URL of a database, use SQLAuditLog(url)"
             raise ConfigurationError(msg)
@@ -81,7 +86,7 @@ class JsonlAuditLog(AuditLog):
         if self._path.is_dir():
             msg = f"path must name a file, not a folder, such as {self._path / 'audit.jsonl'}"
             raise ConfigurationError(msg)
-        self._lock_path = beside(self._path, ".lock")
+        self._lock_path = sibling_path(self._path, ".lock")
         files.refuse_symlink(self._path, "path")
         files.refuse_symlink(self._lock_path, "the lock beside path")
         limits = {"rotate_bytes": rotate_bytes, "keep": keep}
@@ -90,7 +95,7 @@ class JsonlAuditLog(AuditLog):
         self._rotate_bytes = rotate_bytes
         self._keep = keep
         self._fsync = fsync
-        options["spool_path"] = options.get("spool_path") or beside(self._path, ".spool")
+        options["spool_path"] = options.get("spool_path") or sibling_path(self._path, ".spool")
         super().__init__(**options)
 
     def __repr__(self) -> str:
@@ -117,7 +122,7 @@ class JsonlAuditLog(AuditLog):
         with files.lock_file(self._lock_path):
             if repeated:
                 wanted = {(record.id, record.revision) for record, _ in entries}
-                known = set(self._read(partial(found_in, wanted=wanted)))
+                known = set(self._read(partial(records_found_in, wanted=wanted)))
                 entries = [e for e in entries if (e.record.id, e.record.revision) not in known]
             lines = as_lines(entries)
             self._rotate(len(lines))
@@ -180,7 +185,7 @@ class JsonlAuditLog(AuditLog):
                 paths = [*self._rotated(), *([self._path] if self._path.exists() else [])]
                 return sum(self._pruned(path, before) for path in paths)
         except OSError as exc:
-            msg = f"the audit log cannot be pruned ({files.failure(exc, self._path)})"
+            msg = f"the audit log cannot be pruned ({files.describe_os_error(exc, self._path)})"
             raise AuditError(msg) from exc
 
     def _rotated(self) -> list[Path]:
@@ -192,7 +197,7 @@ class JsonlAuditLog(AuditLog):
         if self._rotate_bytes is None or not size or size + more <= self._rotate_bytes:
             return
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        self._path.rename(beside(self._path, f".{moment}-{new_id()[-6:]}"))
+        self._path.rename(sibling_path(self._path, f".{moment}-{new_id()[-6:]}"))
         if self._keep is not None:
             for old in self._rotated()[: -self._keep]:
                 old.unlink(missing_ok=True)
@@ -233,5 +238,5 @@ def _opened(path: Path) -> AbstractContextManager[IO[bytes] | None]:
     except FileNotFoundError:
         return nullcontext()
     except OSError as exc:
-        msg = f"a file of the audit log cannot be read ({files.failure(exc, path)})"
+        msg = f"a file of the audit log cannot be read ({files.describe_os_error(exc, path)})"
         raise AuditError(msg) from exc

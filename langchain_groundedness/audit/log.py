@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, TypedDict
 
 from langchain_core.runnables.config import run_in_executor
 
-from langchain_groundedness._runtime.files import failure
+from langchain_groundedness._runtime.files import describe_os_error
 from langchain_groundedness._runtime.options import require_one_of, require_positive
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, Content
 from langchain_groundedness.audit.record_files import Spool
@@ -31,7 +31,7 @@ from langchain_groundedness.exceptions import (
     cause,
 )
 
-__all__ = ["AuditLog", "AuditLogOptions", "require_age", "require_known"]
+__all__ = ["AuditLog", "AuditLogOptions", "refuse_unknown_options", "require_age"]
 
 _ROOM_TIMEOUT = 5.0
 
@@ -230,7 +230,7 @@ class AuditLog(ABC):
             AuditError: With `on_store_down="raise"`, the store is down.
             GroundednessError: Called where an event loop runs; use `aflush` there.
         """
-        if _in_loop():
+        if _in_event_loop():
             msg = "flush() would block the running event loop: use `await log.aflush()`"
             raise GroundednessError(msg)
         return self._flushed(timeout)
@@ -268,7 +268,7 @@ class AuditLog(ABC):
             self._queue.close(timeout)
             self.release()
         if not done:
-            raise self._not_durable()
+            raise self._durability_error()
 
     async def aclose(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in close)
         """Flush and close the store, without blocking the event loop.
@@ -313,19 +313,21 @@ class AuditLog(ABC):
         _register_exit()
         taken = self._queue.offer(record)
         if down:
-            raise self._not_durable(taken=taken)
+            raise self._durability_error(taken=taken)
         return taken
 
     def _offer_beyond_limit(self, record: AuditRecord) -> None:
-        if not _in_loop():
+        if not _in_event_loop():
             if self._spool_when_full is not None:
                 try:
                     self._spool_when_full.append([self._prepare(record)])
                 except OSError as exc:
-                    logger.warning("audit: a record could not be spooled (%s)", failure(exc))
+                    logger.warning(
+                        "audit: a record could not be spooled (%s)", describe_os_error(exc)
+                    )
                 else:
                     return
-            self._queue.wait_for_room(_ROOM_TIMEOUT)
+            self._queue.wait_for_capacity(_ROOM_TIMEOUT)
         if not self._queue.offer(record):
             most = self._queue.max_pending
             logger.warning("audit: more than max_pending=%d records are waiting", most)
@@ -337,10 +339,10 @@ class AuditLog(ABC):
         durable = self._queue.flush(timeout)
         fails = self._raises and self._queue.failure is not None
         if durable is False or (durable is None and fails):
-            raise self._not_durable()
+            raise self._durability_error()
         return durable is not None
 
-    def _not_durable(self, *, taken: bool = True) -> AuditError:
+    def _durability_error(self, *, taken: bool = True) -> AuditError:
         number, why = self._queue.size, self._queue.failure
         down = f"the store of the audit log cannot be written to ({why}): " if why else ""
         lost = "" if taken else "; this record is not among them and was not accepted"
@@ -372,7 +374,7 @@ class _WriteQueue:
     spools_when_down: bool
     max_pending: int
     retry_after: float
-    failure: str | None = field(default=None, init=False)
+    describe_os_error: str | None = field(default=None, init=False)
     """Why the last write failed; `None` if it succeeded."""
 
     def __post_init__(self) -> None:
@@ -404,7 +406,7 @@ class _WriteQueue:
         self.start()
         return taken
 
-    def wait_for_room(self, timeout: float) -> None:
+    def wait_for_capacity(self, timeout: float) -> None:
         """Wait for room in the queue, or the timeout."""
         with self._changed:
             self._changed.wait_for(lambda: self.size < self.max_pending, timeout)
@@ -455,7 +457,7 @@ class _WriteQueue:
         with self._changed:
             self._changed.wait_for(self._has_work, timeout)
             flushes, number, closed = self._flushes_asked, self.size, self._closed
-        self._empty(number, retry_now=closed or flushes > self._flushes_answered)
+        self._drain(number, retry_now=closed or flushes > self._flushes_answered)
         with self._changed:
             self._flushes_answered = flushes
             self._changed.notify_all()
@@ -465,21 +467,21 @@ class _WriteQueue:
         asked = self._closed or self._flushes_asked > self._flushes_answered
         return asked or (bool(self._waiting) and not self._stuck)
 
-    def _empty(self, number: int, *, retry_now: bool) -> None:
+    def _drain(self, number: int, *, retry_now: bool) -> None:
         """Write the queued records, after those in the spool."""
         up = retry_now or self.failure is None or time.monotonic() >= self._due
         for done in range(0, max(number, 1), _BATCH):  # once without records, for the spool
             taken = self._waiting[: min(_BATCH, number - done)]
             batch = [self.prepare(record) for record in taken]
-            up = up and self._to_store(batch)
-            self._stuck = bool(batch) and not up and not self._to_spool(batch)
+            up = up and self._write_to_store(batch)
+            self._stuck = bool(batch) and not up and not self._write_to_spool(batch)
             if self._stuck:
                 return
             with self._changed:
                 del self._waiting[: len(batch)]
                 self._changed.notify_all()
 
-    def _to_store(self, batch: Sequence[AuditEntry]) -> bool:
+    def _write_to_store(self, batch: Sequence[AuditEntry]) -> bool:
         """Write what is in the spool, then a batch; return whether the next one may follow."""
         try:
             if self.spool is not None and not self.spool.is_empty:
@@ -498,7 +500,7 @@ class _WriteQueue:
             return False
         return True
 
-    def _to_spool(self, batch: Sequence[AuditEntry]) -> bool:
+    def _write_to_spool(self, batch: Sequence[AuditEntry]) -> bool:
         if self.spool is None or not self.spools_when_down:
             return False
         try:
@@ -535,11 +537,11 @@ class _WriteQueue:
 def _reason(error: Exception) -> str:
     """Describe an error; only errors of this package are known to hold no secrets."""
     if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str | Path):
-        return failure(error)
+        return describe_os_error(error)
     return str(error) if isinstance(error, GroundednessError) else cause(error)
 
 
-def _in_loop() -> bool:
+def _in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -547,7 +549,7 @@ def _in_loop() -> bool:
     return True
 
 
-def require_known(owner: type[AuditLog], options: Iterable[str]) -> None:
+def refuse_unknown_options(owner: type[AuditLog], options: Iterable[str]) -> None:
     """Refuse options that a log does not have."""
     accepted = signature(owner).parameters
     for name in options:
@@ -570,7 +572,7 @@ def require_age(older_than: timedelta) -> None:
 _logs: "weakref.WeakSet[AuditLog]" = weakref.WeakSet()
 
 _registered_in: int | None = None
-"""Id of the process that ends with `_end_all`."""
+"""Id of the process that ends with `_close_all`."""
 
 
 def _register_exit() -> None:
@@ -579,16 +581,16 @@ def _register_exit() -> None:
     if os.getpid() == _registered_in:
         return
     _registered_in = os.getpid()
-    atexit.register(_end_all)
+    atexit.register(_close_all)
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         # Children of multiprocessing end without atexit.
         from multiprocessing.util import Finalize  # noqa: PLC0415  (needed in such children only)
 
-        Finalize(None, _end_all, exitpriority=100)
+        Finalize(None, _close_all, exitpriority=100)
 
 
-def _end_all() -> None:
+def _close_all() -> None:
     for log in list(_logs):
         try:
             if log.pending:
@@ -597,7 +599,7 @@ def _end_all() -> None:
             logger.error("audit: %s", exc)  # noqa: TRY400  (a traceback says no more)
 
 
-def _begin_all_in_child() -> None:
+def _restart_all_in_child() -> None:
     for log in list(_logs):
         # Records queued before the fork are the parent's.
         log._queue = replace(log._queue)  # noqa: SLF001  (of this module)
@@ -605,4 +607,4 @@ def _begin_all_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_all_in_child)
+    os.register_at_fork(after_in_child=_restart_all_in_child)

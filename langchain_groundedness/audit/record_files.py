@@ -17,7 +17,15 @@ from langchain_groundedness.audit.record import AuditEntry, AuditRecord
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
-__all__ = ["Damage", "Spool", "append_lines", "as_lines", "beside", "found_in", "read_records"]
+__all__ = [
+    "Damage",
+    "Spool",
+    "append_lines",
+    "as_lines",
+    "read_records",
+    "records_found_in",
+    "sibling_path",
+]
 
 _BATCH = 500
 _BLOCK = 1 << 20
@@ -46,9 +54,11 @@ class Spool:
                 'set on_store_down="raise" and on_full="wait"'
             )
             raise ConfigurationError(msg)
-        files.need_locks('records that wait on disk need locks (without: on_store_down="raise")')
+        files.require_file_locks(
+            'records that wait on disk need locks (without: on_store_down="raise")'
+        )
         self.path = Path(path).absolute()
-        self._lock_path = beside(self.path, ".lock")
+        self._lock_path = sibling_path(self.path, ".lock")
         files.refuse_symlink(self.path, "spool_path")
         files.refuse_symlink(self._lock_path, "the lock beside spool_path")
 
@@ -72,7 +82,7 @@ class Spool:
     def append(self, entries: Sequence[AuditEntry]) -> None:
         """Keep records on disk."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with files.opened_private(self.path) as descriptor, files.locked(descriptor):
+        with files.opened_private(self.path) as descriptor, files.locked_descriptor(descriptor):
             append_lines(descriptor, as_lines(entries))
             os.fsync(descriptor)
         _sync_folder(self.path.parent)
@@ -96,12 +106,12 @@ class Spool:
 
     def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
-        with files.locked(descriptor):  # no process is writing a line
+        with files.locked_descriptor(descriptor):  # no process is writing a line
             end = os.fstat(descriptor).st_size
             if end == start:
                 damage.report("the spool")
                 if damage.lines:  # kept for inspection
-                    with files.opened_private(beside(self.path, ".damaged")) as damaged:
+                    with files.opened_private(sibling_path(self.path, ".damaged")) as damaged:
                         files.write_all(damaged, b"".join(line + b"\n" for line in damage.lines))
                 os.ftruncate(descriptor, 0)
             return end
@@ -156,7 +166,7 @@ def read_records(
             damage.lines += [line] if line.strip() else []
 
 
-def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
+def records_found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
     """Find which of some records a file holds, without parsing the others."""
     for line in _whole_lines(descriptor, Damage()):
         head = _HEAD.match(line)
@@ -167,7 +177,7 @@ def found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
                     yield record.id, record.revision
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling_path(path: Path, suffix: str) -> Path:
     """Name a file beside another one."""
     return path.with_name(path.name + suffix)
 

@@ -59,7 +59,7 @@ class Redaction:
 
     def record(self, record: AuditRecord) -> AuditRecord:
         """Return the record as stored."""
-        record = self._needed(record)
+        record = self._without_unneeded_texts(record)
         if self.redact is None and self.content == "full":
             return record
         kept, why = self._redacted(record)
@@ -67,7 +67,7 @@ class Redaction:
         if why is not None:
             notes = (*record.notes, f"redaction failed ({why}): no text was saved")
             update = {"content": "none", "notes": notes}
-        return _without_rest(kept.model_copy(update=update))
+        return _without_remaining_texts(kept.model_copy(update=update))
 
     def review(self, review: Review) -> Review:
         """Return the review as stored."""
@@ -76,13 +76,13 @@ class Redaction:
     def _redacted(self, value: _T) -> tuple[_T, str | None]:
         """Return a value with the texts that may be stored: none if that fails, with the reason."""
         try:
-            return _changed(value, self._kept), None
+            return _map_texts(value, self._stored_text), None
         except Exception as exc:  # noqa: BLE001  (whatever it is, nothing may leak)
             why = type(exc).__name__
             logger.warning("audit: redaction failed (%s); no text is saved", why)
-            return _changed(value, lambda _: ""), why
+            return _map_texts(value, lambda _: ""), why
 
-    def _kept(self, text: str) -> str:
+    def _stored_text(self, text: str) -> str:
         if self.redact is not None:
             text = self.redact(text)
             if not isinstance(text, str):
@@ -92,7 +92,7 @@ class Redaction:
             return text
         return self.digest(text) if self.content == "hash" else ""
 
-    def _needed(self, record: AuditRecord) -> AuditRecord:
+    def _without_unneeded_texts(self, record: AuditRecord) -> AuditRecord:
         """Drop unneeded and duplicate texts of documents; give documents digests."""
         # Without a reviewer, the texts of uncited documents are dropped. A reviewer needs them
         # for claims without a citation; each is kept whole while the limit allows.
@@ -137,21 +137,21 @@ def without_texts(record: AuditRecord, why: str) -> AuditRecord:
     )
 
 
-def _changed(value: Any, change: Redact) -> Any:
+def _map_texts(value: Any, change: Redact) -> Any:
     """Apply a function to every text; an empty one has nothing to change."""
     if isinstance(value, str):
         return change(value) if value else value
     if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
+        return {key: _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_changed(item, change) for item in value)
+        return type(value)(_map_texts(item, change) for item in value)
     names = next((names for kind, names in _WITH_TEXTS.items() if isinstance(value, kind)), ())
     if not names:
         return value
-    return value.model_copy(update={n: _changed(getattr(value, n), change) for n in names})
+    return value.model_copy(update={n: _map_texts(getattr(value, n), change) for n in names})
 
 
-def _without_rest(record: AuditRecord) -> AuditRecord:
+def _without_remaining_texts(record: AuditRecord) -> AuditRecord:
     """Drop what is left of texts that are not kept; positions stay, and digests if asked for."""
     if record.content == "full":
         return record

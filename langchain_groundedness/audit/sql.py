@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, g
 
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import failure, open_private
+from langchain_groundedness._runtime.files import describe_os_error, open_private
 from langchain_groundedness._runtime.options import expand_options, require_one_of
-from langchain_groundedness.audit.log import AuditLog, AuditLogOptions, require_age, require_known
+from langchain_groundedness.audit.log import (
+    AuditLog,
+    AuditLogOptions,
+    refuse_unknown_options,
+    require_age,
+)
 from langchain_groundedness.audit.record import (
     AuditEntry,
     AuditRecord,
@@ -126,7 +131,7 @@ class SQLAuditLog(AuditLog):
             ConfigurationError: An option has an invalid value.
             MissingDependencyError: The extra `sql` or `postgres` is missing.
         """
-        require_known(SQLAuditLog, options)
+        refuse_unknown_options(SQLAuditLog, options)
         if not isinstance(url, str):
             msg = f"url must be a str, got {type(url).__name__}"
             raise ConfigurationError(msg)
@@ -216,7 +221,7 @@ class SQLAuditLog(AuditLog):
         where = self._where(**filters)
         found: list[AuditRecord] = []
         unreadable: list[str] = []
-        place, more = None if after is None else _place_of(after), True
+        place, more = None if after is None else _parse_cursor(after), True
         while more and (wanted := limit - len(found)):  # more rows for those that cannot be read
             rows = self._store.select(
                 where, limit=wanted + 1, after=place, newest_first=newest_first
@@ -354,7 +359,9 @@ class SQLAuditLog(AuditLog):
             if done or now.revision != revision:
                 said = "the record was decided already" if done else "the record has changed"
                 seen = f"and the review was of revision {revision}; read it again"
-                raise _conflict(now, f"{said}: the record is at revision {now.revision}, {seen}")
+                raise _conflict_error(
+                    now, f"{said}: the record is at revision {now.revision}, {seen}"
+                )
             return now.model_copy(update=update)
 
         return self._store.change(record_id, decided)
@@ -377,7 +384,7 @@ class SQLAuditLog(AuditLog):
 
         def taken(_: AuditRecord, now: AuditRecord) -> AuditRecord:
             if now.review.status != "decided":
-                raise _conflict(now, "the record has no decision that could take effect")
+                raise _conflict_error(now, "the record has no decision that could take effect")
             moment = datetime.now(UTC)
             review = now.review.model_copy(update={"time": min(now.review.time or moment, moment)})
             # The new revision keeps an undo that waits from writing.
@@ -408,7 +415,7 @@ class SQLAuditLog(AuditLog):
                     "nothing was written: the decision can no longer be undone, since it has taken "
                     f"effect or is another's; the record is at revision {now.revision}"
                 )
-                raise _conflict(now, said)
+                raise _conflict_error(now, said)
             return before
 
         return self._store.change(record_id, undone)
@@ -451,7 +458,7 @@ class SQLAuditLog(AuditLog):
                     file.write(f"{record.to_json()}\n")
                     number += 1
         except OSError as exc:
-            msg = f"the export file cannot be written ({failure(exc, path)})"
+            msg = f"the export file cannot be written ({describe_os_error(exc, path)})"
             raise AuditError(msg) from exc
         return number
 
@@ -466,7 +473,7 @@ def cursor(time: datetime, record_id: str) -> str:
     return f"{time.astimezone(UTC).isoformat()}|{record_id}"
 
 
-def _place_of(after: str) -> tuple[datetime, str]:
+def _parse_cursor(after: str) -> tuple[datetime, str]:
     moment, _, record_id = after.partition("|")
     try:
         return datetime.fromisoformat(moment), record_id
@@ -489,7 +496,7 @@ def _require_filter(name: str, value: object) -> None:
         raise ConfigurationError(msg)
 
 
-def _conflict(record: AuditRecord, said: str) -> ReviewConflictError:
+def _conflict_error(record: AuditRecord, said: str) -> ReviewConflictError:
     reviewer = record.review.reviewer if record.review.status == "decided" else None
     return ReviewConflictError(
         said, record_id=record.id, revision=record.revision, reviewer=reviewer

@@ -92,7 +92,7 @@ class Store:
 
     def __init__(self, url: str, *, connect_args: Mapping[str, Any] | None = None) -> None:
         """Prepare to connect, when something is to be read or written."""
-        self.url, self.path = _place_of(url)
+        self.url, self.path = _parse_url(url)
         self._ready = False
         self._connect_args = dict(connect_args or {})
         if self.path is None and "connect_timeout" not in self.url.query:
@@ -156,7 +156,7 @@ class Store:
         order = [column.desc() if newest_first else column for column in (_rows.time, _rows.id)]
         with self._connected() as connection:
             found = connection.execute(query.order_by(*order).limit(limit)).all()
-        return [(moment, name, _read_if_whole(*stored)) for *stored, moment, name in found]
+        return [(moment, name, _read_if_undamaged(*stored)) for *stored, moment, name in found]
 
     def count(self, where: Sequence[sa.ColumnElement[bool]]) -> int:
         """Count records."""
@@ -250,7 +250,7 @@ def condition(name: str, value: Any) -> sa.ColumnElement[bool]:
             if value in ("decided", "held"):
                 found = sa.and_(found, is_held if value == "held" else sa.not_(is_held))
         case _:
-            found = _rows[name] == _clean(value)
+            found = _rows[name] == _indexable(value)
     return found
 
 
@@ -289,7 +289,7 @@ def _read(record: str, review: str, revision: int) -> tuple[AuditRecord, AuditRe
     return known, known.model_copy(update=update)
 
 
-def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | None:
+def _read_if_undamaged(record: str, review: str, revision: int) -> AuditRecord | None:
     try:
         return _read(record, review, revision)[1]
     except AuditError:
@@ -299,11 +299,11 @@ def _read_if_whole(record: str, review: str, revision: int) -> AuditRecord | Non
 def _row(entry: AuditEntry) -> dict[str, Any]:
     record = entry.record
     return {
-        **{name: _clean(getattr(record, name)) for name in _SAME},
+        **{name: _indexable(getattr(record, name)) for name in _SAME},
         "time": record.time,
         "decision": record.decision.action,
         "trust_score": record.trust_score,
-        "model": _clean(record.versions.model or record.versions.verifier),
+        "model": _indexable(record.versions.model or record.versions.verifier),
         "check_ms": record.timings.get("check"),
         "searched": searched(record),
         "record": entry.line,
@@ -317,13 +317,13 @@ def _review_columns(record: AuditRecord) -> dict[str, Any]:
         "revision": record.revision,
         "review_status": review.status,
         "review_action": review.action,
-        "reviewer": _clean(review.reviewer),
+        "reviewer": _indexable(review.reviewer),
         "reviewed_at": review.time,
         "review": json.dumps(review.model_dump(mode="json")),
     }
 
 
-def _clean(text: object) -> str | None:
+def _indexable(text: object) -> str | None:
     """Shorten a text or an id for an indexed column; the record keeps all of it."""
     # PostgreSQL's indexes take at most 2,704 bytes.
     return None if text is None else _storable(str(text)[:_LONGEST_INDEXED])
@@ -398,7 +398,7 @@ def _text_of(line: str) -> str:
         return ""
 
 
-def _place_of(url: str) -> tuple[sa.URL, Path | None]:
+def _parse_url(url: str) -> tuple[sa.URL, Path | None]:
     """Read the URL of a database; give its file too, if it is one."""
     accepted = "accepted: sqlite:///path/to/file.db and postgresql://user:password@host/database"
     try:

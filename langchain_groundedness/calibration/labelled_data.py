@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from langchain_groundedness._runtime.files import lines_up_to, refusing
+from langchain_groundedness._runtime.files import lines_up_to, raising_configuration_error
 from langchain_groundedness.calibration.values import CalibrationSample, ScoredClaim, Unit, group_of
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.runnable import GroundednessRunnable
@@ -39,7 +39,7 @@ LONGEST_LINE = 64 << 20
 def read_labelled(path: str | Path) -> Iterator["LabelledRow"]:
     """Read labelled claims and answers."""
     try:
-        with refusing(path), Path(path).open("rb") as file:
+        with raising_configuration_error(path), Path(path).open("rb") as file:
             for number, line in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
                 if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
                     yield _row(text, f"{path}, line {number}")

@@ -16,10 +16,10 @@ __all__ = [
     "fold_numbers",
     "group_numbers",
     "highest",
+    "parse_target",
     "resampled",
     "roundest_between",
     "shares",
-    "target_of",
     "wilson",
 ]
 
@@ -44,7 +44,7 @@ class Target(NamedTuple):
     """Least share, above 0, at most 1."""
 
 
-def target_of(precision: float | None, recall: float | None, *, prefix: str = "") -> Target:
+def parse_target(precision: float | None, recall: float | None, *, prefix: str = "") -> Target:
     """Read the one of two options that was given."""
     if (precision is None) == (recall is None):
         msg = f"give either {prefix}precision= or {prefix}recall="
@@ -80,12 +80,12 @@ def choose(found: Scored, target: Target) -> float | None:
     For a precision that is, of those at which enough of what passes is good, the highest of the
     highest recall; for a recall, the highest one that lets enough of the good ones pass.
     """
-    return _Sorted(found).choose(np.ones(len(found.scores)), target)
+    return _SortedSamples(found).choose(np.ones(len(found.scores)), target)
 
 
 def highest(found: Scored, kind: Kind) -> float:
     """Give the highest precision or recall that any threshold reaches."""
-    lined_up = _Sorted(found)
+    lined_up = _SortedSamples(found)
     return float(lined_up.shares(np.ones(len(found.scores)), kind).max(initial=0.0))
 
 
@@ -93,8 +93,8 @@ def resampled(
     found: Scored, target: Target, *, times: int, seed: int
 ) -> tuple[tuple[float, float] | None, float]:
     """Bootstrap a threshold by drawing groups with replacement."""
-    lined_up = _Sorted(found)
-    draws = _draws(found.groups, times, seed)
+    lined_up = _SortedSamples(found)
+    draws = _bootstrap_draws(found.groups, times, seed)
     drawn = [lined_up.choose(counts[found.groups], target) for counts in draws]
     reached = [threshold for threshold in drawn if threshold is not None]
     missed = 1 - len(reached) / max(len(drawn), 1)
@@ -116,7 +116,7 @@ def shares(
     """Give precision and recall with their intervals."""
     hits = (passes & good).astype(np.float64)
     columns = np.array([np.bincount(groups, weights=each) for each in (hits, passes, good)])
-    drawn = [(columns @ counts).tolist() for counts in _draws(groups, times, seed)]
+    drawn = [(columns @ counts).tolist() for counts in _bootstrap_draws(groups, times, seed)]
     precision = [hit / all_passing for hit, all_passing, _ in drawn if all_passing]
     recall = [hit / all_good for hit, _, all_good in drawn if all_good]
     right = int(hits.sum())
@@ -131,7 +131,7 @@ def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
     return max(middle - wide, 0.0), min(middle + wide, 1.0)
 
 
-class _Sorted:
+class _SortedSamples:
     """Samples in descending order of score, to choose by any weights."""
 
     def __init__(self, found: Scored) -> None:
@@ -174,7 +174,7 @@ def roundest_between(low: float, high: float) -> float:
     return middle if low < middle <= high else high
 
 
-def _draws(groups: NDArray[np.int64], times: int, seed: int) -> Iterator[Floats]:
+def _bootstrap_draws(groups: NDArray[np.int64], times: int, seed: int) -> Iterator[Floats]:
     """Draw groups with replacement; yield how often each was drawn."""
     chance = np.random.default_rng(seed)
     number = int(groups.max(initial=-1)) + 1

@@ -18,9 +18,9 @@ from langchain_groundedness.calibration.threshold_choice import (
     choose,
     fold_numbers,
     group_numbers,
+    parse_target,
     resampled,
     shares,
-    target_of,
     wilson,
 )
 from langchain_groundedness.calibration.values import (
@@ -257,16 +257,16 @@ def calibrate(  # noqa: PLR0913  (options by keyword)
         ConfigurationError: An option has an invalid value, or no threshold can be chosen;
             the message says how many more samples are needed.
     """
-    target = target_of(precision, recall)
+    target = parse_target(precision, recall)
     listed = list(samples)
     wrong = next((each for each in listed if not isinstance(each, CalibrationSample)), None)
     if wrong is not None:
         msg = f"samples must be CalibrationSamples, got {type(wrong).__name__}"
         raise ConfigurationError(msg)
     verifier = main_verifier(listed)
-    chosen, refused = _Choosing(listed, target, verifier, resamples, folds, seed).outcome()
+    chosen, refused = _ThresholdChooser(listed, target, verifier, resamples, folds, seed).outcome()
     if not chosen:
-        raise ConfigurationError(_why_none(len(listed), refused.values()))
+        raise ConfigurationError(_reason_for_no_threshold(len(listed), refused.values()))
     return Calibration(
         made=datetime.now(UTC),
         target=CalibrationTarget(kind=target.kind, value=target.value),
@@ -318,7 +318,7 @@ def _gate(sample: CalibrationSample, _: str | None, __: _Cuts) -> _Seen:
     return None if score is None else (score, sample.is_right, True)
 
 
-def _settled(*, supported: bool) -> Callable[[CalibrationSample, str | None, _Cuts], _Seen]:
+def _settled_by(*, supported: bool) -> Callable[[CalibrationSample, str | None, _Cuts], _Seen]:
     """Make the view of the threshold above which `supported`, or its opposite, is final."""
 
     def seen(sample: CalibrationSample, verifier: str | None, _: _Cuts) -> _Seen:
@@ -376,7 +376,7 @@ class ThresholdSpec(NamedTuple):
         return round(1 - cut, _DIGITS) if self.is_upper else cut
 
 
-def _why_none(samples: int, reasons: Iterable[str]) -> str:
+def _reason_for_no_threshold(samples: int, reasons: Iterable[str]) -> str:
     """Say why no threshold was chosen, with the first reason that is not a lack of samples."""
     shortage = next((why for why in reasons if not why.startswith(_NO_SAMPLES)), None)
     if shortage is not None:
@@ -402,15 +402,19 @@ _SPECS = (
         "review", ("answer",), "answers whose supported claims have probabilities", _review
     ),
     ThresholdSpec("gate", ("answer", "claim"), "samples with a retrieval score", _gate),
-    ThresholdSpec("settle_supported", ("claim",), _SINGLE_CLAIMS, _settled(supported=True)),
+    ThresholdSpec("settle_supported", ("claim",), _SINGLE_CLAIMS, _settled_by(supported=True)),
     ThresholdSpec(
-        "settle_unsupported", ("claim",), _SINGLE_CLAIMS, _settled(supported=False), is_upper=True
+        "settle_unsupported",
+        ("claim",),
+        _SINGLE_CLAIMS,
+        _settled_by(supported=False),
+        is_upper=True,
     ),
 )
 """In the order in which they are chosen: later ones depend on earlier ones."""
 
 
-class _View(NamedTuple):
+class _ThresholdSamples(NamedTuple):
     """The samples that say something about one threshold."""
 
     places: NDArray[np.int64]
@@ -421,7 +425,7 @@ class _View(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Choosing:
+class _ThresholdChooser:
     """Samples, and the targets of their thresholds."""
 
     samples: Sequence[CalibrationSample]
@@ -435,14 +439,14 @@ class _Choosing:
     def outcome(self) -> tuple[dict[ThresholdName, ThresholdChoice], dict[ThresholdName, str]]:
         """Choose all thresholds that the samples allow; say why the others were not."""
         units, refused = self._units()
-        cuts, held_out = self._cuts(units, None), self._held_out(units)
+        cuts, held_out = self._choose_cuts(units, None), self._held_out(units)
         drawing: Any = {"times": self.resamples, "seed": self.seed}
         choices: dict[ThresholdName, ThresholdChoice] = {}
         for spec in _SPECS:
             if spec.name not in units:
                 continue
             if spec.name not in cuts:
-                refused[spec.name] = _unreached(self.target)
+                refused[spec.name] = _unreached_reason(self.target)
                 continue
             places, scored, before = self._view(spec, units[spec.name], cuts)
             now = scored.scores >= cuts[spec.name]
@@ -475,7 +479,7 @@ class _Choosing:
         for spec in _SPECS:
             for unit in spec.units:
                 scored = self._view(spec, unit, {}).scored
-                lacking = _shortage(spec, unit, scored, self.target)
+                lacking = _sample_shortage(spec, unit, scored, self.target)
                 if lacking is None:
                     units[spec.name] = unit
                     refused.pop(spec.name, None)
@@ -484,7 +488,7 @@ class _Choosing:
                     refused[spec.name] = lacking
         return units, refused
 
-    def _cuts(self, units: Mapping[ThresholdName, Unit], within: Flags | None) -> _Cuts:
+    def _choose_cuts(self, units: Mapping[ThresholdName, Unit], within: Flags | None) -> _Cuts:
         """Choose one threshold after the other on some of the samples."""
         cuts: _Cuts = {}
         for spec in _SPECS:
@@ -501,7 +505,7 @@ class _Choosing:
         parts = fold_numbers(groups, folds=self.folds, seed=self.seed)
         passes = {name: np.zeros(len(self.samples), dtype=np.bool_) for name in units}
         for part in range(self.folds):
-            cuts = self._cuts(units, parts != part)
+            cuts = self._choose_cuts(units, parts != part)
             for spec in _SPECS:
                 if spec.name in cuts:
                     view = self._view(spec, units[spec.name], cuts, parts == part)
@@ -510,7 +514,7 @@ class _Choosing:
 
     def _view(
         self, spec: ThresholdSpec, unit: Unit, cuts: _Cuts, within: Flags | None = None
-    ) -> _View:
+    ) -> _ThresholdSamples:
         found = [
             (place, *seen)
             for place, sample in enumerate(self.samples)
@@ -520,7 +524,7 @@ class _Choosing:
         places, scores, good, passed = zip(*found, strict=True) if found else [()] * 4
         groups = group_numbers([self.samples[place].group for place in places])
         scored = Scored(np.array(scores, np.float64), np.array(good, np.bool_), groups)
-        return _View(np.array(places, np.int64), scored, np.array(passed, np.bool_))
+        return _ThresholdSamples(np.array(places, np.int64), scored, np.array(passed, np.bool_))
 
 
 def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> Reliability | None:
@@ -558,12 +562,15 @@ def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> R
     )
 
 
-def _shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Target) -> str | None:
+def _sample_shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Target) -> str | None:
     """Say how many more samples are needed, if any are."""
     if not len(scored.scores):
         return f"{_NO_SAMPLES}: it needs {spec.needs}"
     good = int(scored.good.sum())
-    counts = [(good, max(FEWEST, _one_in(target.value))), (len(scored.good) - good, FEWEST)]
+    counts = [
+        (good, max(FEWEST, _samples_per_failure(target.value))),
+        (len(scored.good) - good, FEWEST),
+    ]
     if spec.is_upper:
         counts.reverse()
     kinds = dict(zip((f"right {unit}", f"wrong {unit}"), counts, strict=True))
@@ -588,12 +595,12 @@ def _shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Target) -
     return None
 
 
-def _one_in(share: float) -> int:
+def _samples_per_failure(share: float) -> int:
     """Return the sample size at which the allowed share of failures is one sample."""
     return _AT_A_HUNDRED_PERCENT if share == 1 else math.ceil(round(1 / (1 - share), 6))
 
 
-def _unreached(target: Target) -> str:
+def _unreached_reason(target: Target) -> str:
     fewest = _fewest_passing(target)
     which = f" that at least {fewest} samples pass" if fewest > 1 else ""
     return (
@@ -604,7 +611,9 @@ def _unreached(target: Target) -> str:
 
 def _fewest_passing(target: Target) -> int:
     """Return how many samples must pass for the precision to be meaningful."""
-    return 1 if target.kind == "recall" else max(_FEWEST_PASSING, _one_in(target.value))
+    return (
+        1 if target.kind == "recall" else max(_FEWEST_PASSING, _samples_per_failure(target.value))
+    )
 
 
 def _figures(passes: Flags, scored: Scored, **drawing: int) -> ThresholdFigures:

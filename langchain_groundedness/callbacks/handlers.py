@@ -60,8 +60,8 @@ from langchain_groundedness.pipeline.recording import (
     PendingRecord,
     Recorder,
     log_for,
-    suggested,
-    unaudited,
+    suggested_answer,
+    without_audit_log,
 )
 from langchain_groundedness.runnable import (
     CheckerOptions,
@@ -158,7 +158,7 @@ class Handler:
             **limits,
         }
         self._recorder = Recorder(log_for(checker, audit_log), "handler", checker)
-        checker = unaudited(checker)
+        checker = without_audit_log(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._policy = ours.policy if ours else DecisionPolicy()
         self._extractor = ours.context_extractor if ours else None
@@ -295,7 +295,7 @@ class Handler:
         check = self._begin_check(ended)
         try:
             source = self._input_of(check)
-            if not check.was_made(source):
+            if not check.take_partial_answer(source):
                 for piece in self._checker.stream(source, _config(check.root)):
                     for event in check.add(piece):
                         self._channel.publish(event, loop=check.ended.loop)
@@ -308,7 +308,7 @@ class Handler:
         check = self._begin_check(ended)
         try:
             source = self._input_of(check)
-            if not await run_in_executor(None, check.was_made, source):
+            if not await run_in_executor(None, check.take_partial_answer, source):
                 async for piece in self._checker.astream(source, _config(check.root)):
                     for event in check.add(piece):
                         await self._channel.apublish(event)
@@ -393,7 +393,7 @@ class Handler:
 
 def _record_fields(result: GroundednessResult) -> dict[str, Any]:
     """Return the record fields of an answer that was shown unchanged."""
-    return {"shown_answer": result.original_answer, "suggested_answer": suggested(result)}
+    return {"shown_answer": result.original_answer, "suggested_answer": suggested_answer(result)}
 
 
 def _config(root: Root) -> RunnableConfig:
@@ -415,7 +415,7 @@ class _RunCheck:
     source: CheckInput = field(default_factory=partial(CheckInput, answer=""))
     total: GroundednessResult | None = None
 
-    def was_made(self, source: CheckInput) -> bool:
+    def take_partial_answer(self, source: CheckInput) -> bool:
         """Take the result of the partial answer that became the answer; drop all others."""
         texts = list(self.root.partial_answers.values())
         answer = next((text for text in reversed(texts) if text.is_of(source)), None)

@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_groundedness.callbacks.channel import GroundednessEvent
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.inputs.formats import CheckInput
-from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.llm.usage import with_usage_counter
 from langchain_groundedness.pipeline.live import Job
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import ClaimVerdict, GroundednessResult
@@ -50,7 +50,7 @@ class PartialAnswer:
         shown = self.shown
         self._live = self.checker.live(question=shown.question, documents=list(shown.documents))
         self._run, config = _traced(self.config, shown)
-        self._config, self._counter = counted(config)
+        self._config, self._counter = with_usage_counter(config)
         self._texts: list[str] = []
         self._published: dict[str, ClaimVerdict] = {}
         self._running = 0

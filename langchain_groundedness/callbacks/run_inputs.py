@@ -20,8 +20,8 @@ from langchain_groundedness.inputs.formats import (
     LABELS,
     CheckInput,
     InputReader,
-    generated,
     is_question,
+    mark_as_generated,
     tool_documents,
 )
 from langchain_groundedness.types import EvidenceSource
@@ -47,7 +47,7 @@ class _FoundDocuments:
     tool: UUID | None = None
     """The outermost tool around it."""
     call_id: str | None = None
-    generated: bool = False
+    mark_as_generated: bool = False
     """Whether they are text that a model wrote inside the tool."""
 
 
@@ -170,7 +170,7 @@ class RunInputs:
             self.drop(path[-1])
             return
         documents = tuple(tool_documents([message], trust_generated=True))
-        is_text = not any(tool_documents([generated(message)]))
+        is_text = not any(tool_documents([mark_as_generated(message)]))
         found = _FoundDocuments(
             path=path,
             time=next(self._times),
@@ -185,7 +185,7 @@ class RunInputs:
                 each.call_id = message.tool_call_id
         else:
             known = [document for each in inside for document in each.documents]
-            found.documents = _as_known(documents, known)
+            found.documents = _replace_by_known(documents, known)
             self.drop(path[-1])
         self._found.append(found)
 
@@ -214,7 +214,7 @@ class RunInputs:
         if context_extractor is None or not documents:
             writer = self._writers.get(read.answer.strip(), self._last)
             if documents and source == "returned":
-                documents = _as_known(documents, self._known(writer))
+                documents = _replace_by_known(documents, self._known_documents(writer))
             else:
                 documents, source = self._evidence(writer, _messages_of(output), output)
         whole = CheckInput(
@@ -232,7 +232,7 @@ class RunInputs:
         answering = _answering_call(messages) if output is not None else None
         found = [
             each
-            for each in self._before(writer)
+            for each in self._trusted_before(writer)
             if answering is None
             or each.call_id != answering
             or any("tool_call_id" not in document.metadata for document in each.documents)
@@ -241,19 +241,21 @@ class RunInputs:
             read_by = writer.messages if writer else ()
             called = {m.tool_call_id for m in read_by if isinstance(m, ToolMessage)}
             read = [d for each in found if each.call_id in called for d in each.documents]
-            return _distinct((*_as_known(prompt, self._known(writer)), *read)), "prompt"
+            return _distinct(
+                (*_replace_by_known(prompt, self._known_documents(writer)), *read)
+            ), "prompt"
         loose = [d for each in found if each.tool is None for d in each.documents]
         seen, _ = _found_in(writer.text if writer else "", loose)
         unseen = {id(d) for d in loose} - {id(d) for d in seen} if seen else set()
         documents = [d for each in found for d in each.documents if id(d) not in unseen]
-        earlier = self._unseen(messages, output)
+        earlier = self._earlier_tool_results(messages, output)
         source: EvidenceSource = "prompt" if len(seen) == len(documents) > 0 else "retrieved"
         if documents or earlier:
             return _distinct((*documents, *earlier)), source
         given = self._inputs.get(self._root) if self._root else None
         return _read_inputs(self._reader, given).documents, "prompt"
 
-    def _before(self, writer: _WriterRun | None) -> list[_FoundDocuments]:
+    def _trusted_before(self, writer: _WriterRun | None) -> list[_FoundDocuments]:
         """Return what was found before a run wrote, and may be trusted."""
         trusts = self._reader.trust_generated
         found = (each for each in self._found if trusts or not each.generated)
@@ -270,14 +272,16 @@ class RunInputs:
                     return documents
         return ()
 
-    def _known(self, writer: _WriterRun | None) -> list[Document]:
+    def _known_documents(self, writer: _WriterRun | None) -> list[Document]:
         """Return all documents that a text given to a writer may contain."""
         given = [self._inputs.get(run_id) for run_id in (writer.path if writer else ())]
         whole = [d for inputs in given for d in self._reader.documents_in(inputs)]
-        known = [d for each in self._before(writer) for d in each.documents]
+        known = [d for each in self._trusted_before(writer) for d in each.documents]
         return [*known, *(d for d in whole if not _is_plain(d))]
 
-    def _unseen(self, messages: Sequence[BaseMessage], output: object) -> Sequence[Document]:
+    def _earlier_tool_results(
+        self, messages: Sequence[BaseMessage], output: object
+    ) -> Sequence[Document]:
         """Return tool results from before this run: of earlier turns, or before an interrupt."""
         asked = max((n for n, message in enumerate(messages) if is_question(message)), default=0)
         rest = [
@@ -366,7 +370,7 @@ def _is_plain(document: Document) -> bool:
     return document.id is None and document.metadata.keys() <= {"tool", "tool_call_id"}
 
 
-def _as_known(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
+def _replace_by_known(given: Iterable[Document], known: Sequence[Document]) -> tuple[Document, ...]:
     """Replace texts by the documents that they contain, and the rest of the texts."""
     traced: list[Document] = []
     for document in given:

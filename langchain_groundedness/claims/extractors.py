@@ -28,7 +28,7 @@ from langchain_groundedness.llm.prompts import (
 )
 from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
-from langchain_groundedness.text.words import content_words, fold, most_alike, stem
+from langchain_groundedness.text.words import content_words, fold, most_similar, stem
 from langchain_groundedness.types import Claim, ExtractionTask, FrozenModel
 
 __all__ = [
@@ -216,7 +216,7 @@ def _messages(example: ExtractionExample) -> tuple[BaseMessage, BaseMessage]:
     shown = _values(sentences, example.question)
     lines: dict[int, list[str]] = {number: [] for number in range(1, len(sentences) + 1)}
     for text in example.claims:
-        lines[most_alike(text, (each.text for each in sentences)) + 1].append(text)
+        lines[most_similar(text, (each.text for each in sentences)) + 1].append(text)
     written = [
         f"{number}: {text}"
         for number, texts in lines.items()

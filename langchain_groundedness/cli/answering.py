@@ -36,7 +36,7 @@ def make_chain(
     documents: list[Document], model: BaseChatModel | None
 ) -> Runnable[str, dict[str, object]]:
     """Retrieve, then answer. Unlike `assign`, this ends the answer when its reader goes away."""
-    write: Callable[[dict[str, Any]], AsyncIterator[str]] = _script
+    write: Callable[[dict[str, Any]], AsyncIterator[str]] = _scripted_answer
     if model is not None:
         write = (RunnableLambda(_prompt) | model | StrOutputParser()).astream
     retriever = WordOverlapRetriever(documents=list(_passages(documents)))
@@ -65,7 +65,7 @@ def _prompt(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [("system", _INSTRUCTIONS), ("human", asked)]
 
 
-async def _script(found: dict[str, Any]) -> AsyncIterator[str]:
+async def _scripted_answer(found: dict[str, Any]) -> AsyncIterator[str]:
     """Quote the documents, change the first figure in them, and make up a sentence."""
     asked = content_words(found["question"])
     best = dict.fromkeys(

@@ -85,7 +85,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
         plot (FILE.svg|png): Where to draw a reliability plot.
     """  # noqa: D301  (click reads the backspace)
     from langchain_groundedness import calibration
-    from langchain_groundedness.calibration.threshold_choice import target_of
+    from langchain_groundedness.calibration.threshold_choice import parse_target
 
     with errors_in_one_line("cannot calibrate"):
         options.require_one(db=db, log=log, labels=labels)
@@ -95,7 +95,7 @@ def calibrate(  # noqa: PLR0913  (each is an option of the command)
                 "give either --precision or --recall: the share of what passes that must be right, "
                 "or of what is right that must pass"
             )
-        target_of(precision, recall, prefix="--")  # before the labels are judged
+        parse_target(precision, recall, prefix="--")  # before the labels are judged
         picture = plot and plot.suffix.lower()
         if plot is not None and picture not in (".svg", ".png"):
             refuse(
@@ -149,7 +149,7 @@ def _reviewed(db: str | None, log: Path | None) -> _Samples:
         records = options.audit_records(db, log, status="waiting")
         waiting = sum(record.review.status == "waiting" for record in records)
         held = options.held_decisions(db)
-        also = f"; {options.not_yet(held, 'read')}" if held else ""
+        also = f"; {options.undoable_note(held, 'read')}" if held else ""
         refuse(f"no record has been reviewed yet; waiting for a reviewer: {waiting}{also}")
     encoders = Counter(encoder for encoder, _ in found if encoder is not None)
     own = encoder_checksum()

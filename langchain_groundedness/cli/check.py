@@ -16,7 +16,11 @@ import typer
 from langchain_core.documents import Document
 from rich.console import Console
 
-from langchain_groundedness._runtime.files import read_up_to, refusing, whole_up_to
+from langchain_groundedness._runtime.files import (
+    raising_configuration_error,
+    read_rest_up_to,
+    read_up_to,
+)
 from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import FAILED, errors_in_one_line, refuse
 from langchain_groundedness.display.terminal import printable, render
@@ -181,9 +185,9 @@ def _read(path: str) -> str:
     name = "standard input" if path == "-" else path
     if not path:
         refuse("an empty path was given; name a file, or - for standard input")
-    with refusing(name):
+    with raising_configuration_error(name):
         data = (
-            whole_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
+            read_rest_up_to(sys.stdin.buffer, LARGEST_TEXT, Path(path))
             if path == "-"
             else read_up_to(Path(path), LARGEST_TEXT)
         )

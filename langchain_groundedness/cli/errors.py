@@ -12,7 +12,7 @@ import typer
 from pydantic import ValidationError
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import refusing
+from langchain_groundedness._runtime.files import raising_configuration_error
 from langchain_groundedness.display.terminal import printable
 from langchain_groundedness.exceptions import GroundednessError
 
@@ -74,7 +74,7 @@ def one_line(error: Exception) -> str:
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a text or bytes into a file."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    with refusing(path):
+    with raising_configuration_error(path):
         path.write_bytes(data)
 
 

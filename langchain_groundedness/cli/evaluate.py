@@ -112,10 +112,10 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
 
     with errors_in_one_line("cannot evaluate"), each_warning_once():
         require_json_lines(out, "--out")
-        least = _least(fail_under or (), metric)
+        least = _parse_fail_under(fail_under or (), metric)
         paid = None if price is None else _price(price)
         ray = make_engine(engine, workers, address, max_concurrency)
-        columns = options.pairs(column, "--column", "answer=my_column")
+        columns = options.parse_pairs(column, "--column", "answer=my_column")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         inputs = (calibration, *(part.name for part in rows.parts))
         require_outputs([("--out", out), ("--parquet", parquet)], inputs)
@@ -152,7 +152,7 @@ def evaluate(  # noqa: PLR0913  (each is an option of the command)
         if not is_complete:
             typer.echo("interrupted; run the same command again to resume", err=True)
             raise typer.Exit(INTERRUPTED)
-        if below := list(_below(evaluation, least, max_failed)):
+        if below := list(_failed_thresholds(evaluation, least, max_failed)):
             typer.echo(f"below --fail-under: {'; '.join(below)}", err=True)
             raise typer.Exit(1)
 
@@ -186,8 +186,8 @@ def _evaluators(names: Iterable[str], calibration: Path | None, **parts: Any) ->
     return [make_metric(name, **parts) for name in dict.fromkeys(names)]
 
 
-def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
-    bounds = options.numbers(given, "--fail-under", "faithfulness=0.8")
+def _parse_fail_under(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
+    bounds = options.parse_numbers(given, "--fail-under", "faithfulness=0.8")
     for key, bound in bounds.items():
         if key not in metrics:
             refuse(f"--fail-under {key}: that metric is not measured; add --metric {key}")
@@ -199,13 +199,15 @@ def _least(given: Iterable[str], metrics: Iterable[str]) -> dict[str, float]:
 def _price(given: str) -> "Price":
     from langchain_groundedness.evals.progress import Price
 
-    prices = [options.number(each, "--price") for each in given.split(",")]
+    prices = [options.parse_number(each, "--price") for each in given.split(",")]
     if len(prices) != 2 or min(prices) < 0:  # noqa: PLR2004  (in and out)
         refuse("--price takes two prices per million tokens, input and output, as in 0.15,0.60")
     return Price(*prices)
 
 
-def _below(evaluation: "Evaluation", least: Mapping[str, float], max_failed: int) -> Iterable[str]:
+def _failed_thresholds(
+    evaluation: "Evaluation", least: Mapping[str, float], max_failed: int
+) -> Iterable[str]:
     for key, bound in least.items():
         counts = evaluation.totals.metrics[key]
         lost = counts.failed + len(evaluation.outline.bad_rows)

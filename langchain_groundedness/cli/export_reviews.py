@@ -68,6 +68,6 @@ def export_reviews(
         for why, count in export.left_out.items():
             typer.echo(f"{format_count(count, 'record')} left out: {why}", err=True)
         if held:
-            typer.echo(options.not_yet(held, "exported"), err=True)
+            typer.echo(options.undoable_note(held, "exported"), err=True)
         if written:
             options.next_step("langchain-groundedness calibrate --labels {} --precision 0.95", out)

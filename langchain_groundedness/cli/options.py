@@ -65,13 +65,13 @@ __all__ = [
     "load_embeddings",
     "load_model",
     "next_step",
-    "not_yet",
-    "number",
-    "numbers",
     "open_log",
-    "pairs",
+    "parse_number",
+    "parse_numbers",
+    "parse_pairs",
     "require_one",
     "run_interruptibly",
+    "undoable_note",
 ]
 
 
@@ -93,7 +93,7 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
 Db: TypeAlias = Annotated[str | None, typer.Option(envvar="GROUNDEDNESS_AUDIT_DB")]
 
 
-def pairs(
+def parse_pairs(
     given: Iterable[str] | None,
     option: str,
     example: str,
@@ -112,13 +112,13 @@ def pairs(
     return found
 
 
-def numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
+def parse_numbers(given: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
     """Read values such as `faithfulness=0.8`."""
-    found = pairs(given, option, example, split=str.rpartition)
-    return {name: number(value, f"{option} {name}") for name, value in found.items()}
+    found = parse_pairs(given, option, example, split=str.rpartition)
+    return {name: parse_number(value, f"{option} {name}") for name, value in found.items()}
 
 
-def number(text: str, option: str) -> float:
+def parse_number(text: str, option: str) -> float:
     """Read a finite number."""
     try:
         found = float(text)
@@ -251,7 +251,7 @@ def held_decisions(db: str | None) -> int:
         return log.count(status="held")
 
 
-def not_yet(held: int, done: str) -> str:
+def undoable_note(held: int, done: str) -> str:
     """Say that reviewers can still undo some decisions."""
     count = format_count(held, "decision")
     return f"{count} can still be undone and {is_or_are(held)} not {done} yet"

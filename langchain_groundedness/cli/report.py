@@ -50,7 +50,7 @@ def report(  # noqa: PLR0913  (each is an option of the command)
     from langchain_groundedness.report import check_thresholds, figures, to_markdown, write_report
 
     with errors_in_one_line("cannot make the report"):
-        thresholds = options.numbers(fail_under, "--fail-under", "faithfulness=0.8")
+        thresholds = options.parse_numbers(fail_under, "--fail-under", "faithfulness=0.8")
         found = load_run(run)
         baseline = None if compare is None else load_run(compare)
         require_outputs((("--output", path) for path in output or ()), (run, compare))

@@ -135,7 +135,7 @@ def validate(  # noqa: PLR0913  (each is an option of the command)
             on_contradicted=on_contradicted,
             evidence=evidence,
         )
-        columns = options.pairs(column, "--column", "answer=reply")
+        columns = options.parse_pairs(column, "--column", "answer=reply")
         rows = open_dataset(data, columns=columns, layout=layout, separator=separator, limit=limit)
         summary = summary or passed.with_suffix(".summary.json")
         outputs = {"--passed": passed, "--rejected": rejected, "--summary": summary, "--html": html}
@@ -190,8 +190,8 @@ def _composite(
     from langchain_groundedness.evals.composite import DEFAULT_WEIGHTS
     from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS
 
-    weights = options.numbers(weight, "--weight", "correctness=0.5")
-    minimums = options.numbers(minimum, "--minimum", "correctness=0.5")
+    weights = options.parse_numbers(weight, "--weight", "correctness=0.5")
+    minimums = options.parse_numbers(minimum, "--minimum", "correctness=0.5")
     for option, given in (("--weight", weights), ("--minimum", minimums)):
         unmet = ", ".join(name for name in given if name in QUALITY_DIMENSIONS)
         if unmet and not judged:

@@ -162,7 +162,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 edits += filter(None, [_strip(task, verdict, span, spans)])
             elif _action(task, verdict) == "correct":
                 text = task.answer[slice(*span)]
-                change = _least_change(text, verdict) or _change_of_claim(text, verdict)
+                change = _smallest_change(text, verdict) or _change_of_claim(text, verdict)
                 if change is None:
                     unlocated.append((verdict, span))
                 else:
@@ -295,7 +295,7 @@ def _before_markup(answer: str, start: int) -> int:
     return start - len(answer[:start]) + len(answer[:start].rstrip("*_`"))
 
 
-def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
+def _smallest_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
     """Return the smallest replacement that the verdict's correction or evidence supports."""
     correction = (verdict.correction or "").strip()
     for statement in filter(None, (correction, *(c.quote for c in verdict.citations))):
@@ -310,7 +310,7 @@ def _least_change(text: str, verdict: ClaimVerdict) -> Replacement | None:
 def _change_of_claim(text: str, verdict: ClaimVerdict) -> Replacement | None:
     """Return the smallest change of the claim's text, located in `text`."""
     claim = verdict.claim.text
-    change = None if claim == text else _least_change(claim, verdict)
+    change = None if claim == text else _smallest_change(claim, verdict)
     wrong = claim[change.start : change.end] if change else ""
     if change is None or not wrong.strip() or text.count(wrong) != 1:
         return None

@@ -18,12 +18,12 @@ __all__ = [
     "differing_part",
     "earliest_removal_start",
     "edited_claim",
+    "inserts_more",
     "is_covered",
+    "lookahead_for_removal",
     "make_edit",
-    "needed_to_remove",
     "removal",
     "rewordings",
-    "says_more",
     "verdicts_after",
     "without_overlaps",
 ]
@@ -106,7 +106,7 @@ def removal(text: str, start: int, end: int) -> tuple[int, int]:
     return line_start + len(before.rstrip(" \t")), end
 
 
-def needed_to_remove(text: str, end: int) -> int | None:
+def lookahead_for_removal(text: str, end: int) -> int | None:
     """Return how much text must be known to remove a span; `None` if more is needed."""
     newline = text.find("\n", end)
     if newline >= 0:
@@ -217,7 +217,7 @@ def is_covered(claim: Claim, edits: Sequence[Edit]) -> bool:
     return any(edit.start <= start and end <= edit.end for edit in edits)
 
 
-def says_more(edit: Edit, inserted: str) -> bool:
+def inserts_more(edit: Edit, inserted: str) -> bool:
     """Return whether an edit inserts more than one word beyond those that it replaces."""
     old, new = map(content_words, (edit.original, inserted))
     return len(new - old) > len(old - new) + 1

@@ -78,7 +78,7 @@ class Holds(Enum):
         return Holds.both((self, opposite.get(other, Holds.OPEN)))
 
 
-class Truth(NamedTuple):
+class ConditionResult(NamedTuple):
     """Whether a condition holds, and the fact in words."""
 
     holds: Holds
@@ -136,11 +136,11 @@ class DecisionContext:
     labelled: bool = True
     """Whether labels of the question that are unknown now stay unknown."""
 
-    def rising(self, *, so: bool) -> Holds:
+    def stays_true(self, *, so: bool) -> Holds:
         """Judge a condition that stays true once true, such as that a claim is contradicted."""
         return Holds.YES if so else Holds.NO if self.complete else Holds.NOT_YET
 
-    def falling(self, *, so: bool) -> Holds:
+    def stays_false(self, *, so: bool) -> Holds:
         """Judge a condition that stays false once false, such as that no claim is contradicted."""
         return Holds.NO if not so else Holds.YES if self.complete else Holds.OPEN
 
@@ -179,7 +179,7 @@ class Range(PolicyPart):
     """Whether the condition also holds if the number is not known."""
 
     @model_validator(mode="after")
-    def _leaves_room(self) -> Self:
+    def _is_satisfiable(self) -> Self:
         low, high = self.at_least, self.below
         if low is None and high is None and not self.unknown:
             msg = "give at_least, below, or both; or unknown: true"
@@ -263,7 +263,7 @@ class Amount(PolicyPart):
     share_below: Share | None = None
 
     @model_validator(mode="after")
-    def _leaves_room(self) -> Self:
+    def _is_satisfiable(self) -> Self:
         bounds = (self.at_least, self.at_most, self.share_at_least, self.share_below)
         if all(bound is None for bound in bounds):
             msg = "give at_least, at_most, share_at_least or share_below"
@@ -311,7 +311,7 @@ class Conditions(PolicyPart):
     retrieval_score: Cosine | None = None
     """How close the best document is to the question, where that is known."""
 
-    def truth(self, given: DecisionContext) -> Truth:
+    def truth(self, given: DecisionContext) -> ConditionResult:
         """Return whether all conditions hold.
 
         Args:
@@ -319,21 +319,25 @@ class Conditions(PolicyPart):
         """
         parts = list(self._parts(given))
         words = " and ".join(part.words for part in parts) or "it applies to every answer"
-        return Truth(Holds.both(part.holds for part in parts), words)
+        return ConditionResult(Holds.both(part.holds for part in parts), words)
 
-    def _parts(self, given: DecisionContext) -> Iterator[Truth]:
+    def _parts(self, given: DecisionContext) -> Iterator[ConditionResult]:
         if self.verdict is not None:
             verdict = answer_verdict(given.verdicts)
-            yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
+            yield ConditionResult(
+                _of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}"
+            )
         if self.trust_score is not None:
             holds = holds_for_score(self.trust_score, given)
-            yield Truth(holds, _in_words("the trust score", given.trust_score))
+            yield ConditionResult(holds, _in_words("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
                 count = given.count(name)
                 holds = _holds_for_count(amount, count, given)
-                yield Truth(holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}")
+                yield ConditionResult(
+                    holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}"
+                )
         yield from self._of_probabilities(given)
         for name in ("query_class", "risk_tier"):
             accepted: tuple[str | None, ...] | None = getattr(self, name)
@@ -343,28 +347,28 @@ class Conditions(PolicyPart):
             score = given.retrieval_score
             fits = self.retrieval_score.has(score)
             holds = given.about_question(so=fits, known=score is not None)
-            yield Truth(holds, _in_words("the retrieval score", score))
+            yield ConditionResult(holds, _in_words("the retrieval score", score))
 
-    def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
+    def _of_probabilities(self, given: DecisionContext) -> Iterator[ConditionResult]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
         supported = given.probabilities("supported")
         others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
             lowest = min((p for p in supported if p is not None), default=None)
             words = _in_words("the lowest probability of a supported claim", lowest)
-            yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
+            yield ConditionResult(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
             highest = max((p for p in others if p is not None), default=None)
             words = _in_words("the highest probability of an unsupported claim", highest)
-            yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
+            yield ConditionResult(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
 def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
     total = len(given.verdicts)
     share = count / total if total else math.nan  # which is neither above nor below anything
     bound_by = (
-        (bounds.at_least, given.rising, operator.ge, count),
-        (bounds.at_most, given.falling, operator.le, count),
+        (bounds.at_least, given.stays_true, operator.ge, count),
+        (bounds.at_most, given.stays_false, operator.le, count),
         (bounds.share_at_least, given.final, operator.ge, share),
         (bounds.share_below, given.final, operator.lt, share),
     )
@@ -390,7 +394,7 @@ def _holds_for_extreme(
     elif bounds.unknown and not found:
         one = given.final(so=True)
     else:
-        one = given.rising(so=False)
+        one = given.stays_true(so=False)
     if every is None:
         return one
     if not all_pass or (has_unknown and not bounds.unknown):
@@ -414,10 +418,12 @@ def _of_verdict(
 
 def _of_label(
     name: str, accepted: Sequence[str | None], label: str | None, given: DecisionContext
-) -> Truth:
+) -> ConditionResult:
     fits = _folded(label) in map(_folded, accepted)
     shown = "is not known" if label is None else f"is {label!r}"
-    return Truth(given.about_question(so=fits, known=label is not None), f"the {name} {shown}")
+    return ConditionResult(
+        given.about_question(so=fits, known=label is not None), f"the {name} {shown}"
+    )
 
 
 def _folded(label: str | None) -> str | None:

@@ -440,16 +440,16 @@ def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
     claims = format_count(len(given.verdicts), "claim")
     contradicted, conflicting = given.count("contradicted"), given.count("conflicting")
     why = f"the documents contradict {contradicted} of {claims}"
-    yield _Finding("contradicted", given.rising(so=contradicted > 0), why)
+    yield _Finding("contradicted", given.stays_true(so=contradicted > 0), why)
     shown = "unknown" if score is None else f"{score:.2f}"
     why = f"trust score {shown} is below the threshold {threshold:.2f}"
     yield _Finding("untrusted", holds_for_score(Range(below=threshold), given), why)
     why = f"the documents disagree with each other on {conflicting} of {claims}"
-    yield _Finding("conflicting", given.rising(so=conflicting > 0), why)
+    yield _Finding("conflicting", given.stays_true(so=conflicting > 0), why)
     unchecked = [v.reason or "" for v in given.verdicts if v.verdict == "unchecked"]
     causes = ", ".join(sorted(set(unchecked)))
     why = f"{len(unchecked)} of {claims} could not be checked: {causes}"
-    yield _Finding("unchecked", given.rising(so=bool(unchecked)), given.failure or why)
+    yield _Finding("unchecked", given.stays_true(so=bool(unchecked)), given.failure or why)
 
 
 def _without_claims(given: DecisionContext) -> Iterator[_Finding]:

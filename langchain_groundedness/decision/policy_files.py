@@ -9,7 +9,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import yaml
 from typing_extensions import override
 
-from langchain_groundedness._runtime.files import LARGEST_SETTINGS, read_up_to, refusing
+from langchain_groundedness._runtime.files import (
+    LARGEST_SETTINGS,
+    raising_configuration_error,
+    read_up_to,
+)
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 
 __all__ = ["load_from_file", "load_from_text", "policy_format", "write_text"]
@@ -37,13 +41,13 @@ def policy_format(path: Path) -> Format:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text into a file."""
-    with refusing(path):
+    with raising_configuration_error(path):
         path.write_text(text.removesuffix("\n") + "\n", encoding="utf-8")
 
 
 def load_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> _MadeT:
     """Build a value from the mapping that a file holds."""
-    with refusing(path):
+    with raising_configuration_error(path):
         content = read_up_to(path, LARGEST_SETTINGS)
     try:
         text = content.decode("utf-8-sig")
@@ -56,12 +60,12 @@ def load_from_file(make: Callable[..., _MadeT], path: Path, *, form: Format) -> 
 def load_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name: str) -> _MadeT:
     """Build a value from the mapping that a text holds."""
     data = _parsed(text, form, name)
-    faults = [OptionFault(path, _NO_VALUE) for path in _empty(data, ())]
+    faults = [OptionFault(path, _NO_VALUE) for path in _empty_keys(data, ())]
     if not faults:
         try:
             return make(**data)
         except ConfigurationError as exc:
-            faults = list(_innermost(exc.faults))
+            faults = list(_innermost_faults(exc.faults))
     shown = [_describe_fault(data, fault) for fault in faults[:_MOST_FAULTS]]
     more = len(faults) - len(shown)
     msg = f"{name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}"
@@ -71,7 +75,7 @@ def load_from_text(make: Callable[..., _MadeT], text: str, *, form: Format, name
 def _parsed(text: str, form: Format, name: str) -> dict[str, Any]:
     try:
         if form == "json":
-            data = json.loads(text, object_pairs_hook=_unique)
+            data = json.loads(text, object_pairs_hook=_unique_keys)
         else:
             data = yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader)
     except yaml.MarkedYAMLError as exc:
@@ -108,14 +112,14 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         pairs = [(self.construct_object(key), None) for key, _ in node.value]
         try:
-            _unique(pairs)
+            _unique_keys(pairs)
         except (TypeError, ValueError) as exc:
             mark = node.start_mark
             raise yaml.constructor.ConstructorError(None, None, str(exc), mark) from None
         return super().construct_mapping(node, deep)
 
 
-def _unique(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
     """Refuse non-text and duplicate keys; the last duplicate would win silently."""
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -129,16 +133,16 @@ def _unique(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
     return found
 
 
-def _empty(value: Any, path: _Path) -> Iterator[_Path]:
+def _empty_keys(value: Any, path: _Path) -> Iterator[_Path]:
     """Yield the paths of keys without a value: a condition that is left empty would always hold."""
     if isinstance(value, dict):
         yield from ((*path, key) for key, inner in value.items() if inner is None)
     if isinstance(value, dict | list):
         for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _empty(inner, (*path, step))
+            yield from _empty_keys(inner, (*path, step))
 
 
-def _innermost(faults: Sequence[OptionFault]) -> Iterator[OptionFault]:
+def _innermost_faults(faults: Sequence[OptionFault]) -> Iterator[OptionFault]:
     """Drop errors of a list that only repeat an error of its items."""
     for fault in faults:
         inside = (f.path for f in faults if len(f.path) > len(fault.path))
@@ -147,7 +151,7 @@ def _innermost(faults: Sequence[OptionFault]) -> Iterator[OptionFault]:
 
 
 def _describe_fault(data: dict[str, Any], fault: OptionFault) -> str:
-    path, came = _at(data, fault.path)
+    path, came = _part_at(data, fault.path)
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     problem = re.sub(r"valid dictionary.*", "mapping", fault.problem)
     problem = problem.replace("valid tuple", "list")
@@ -158,7 +162,7 @@ def _describe_fault(data: dict[str, Any], fault: OptionFault) -> str:
     return f"{name.removeprefix('.')}: {problem}"
 
 
-def _at(data: Any, path: _Path) -> tuple[_Path, Any]:
+def _part_at(data: Any, path: _Path) -> tuple[_Path, Any]:
     """Return the part of a path that exists in the data; a single value may be read as a list."""
     value = data
     for length, step in enumerate(path):

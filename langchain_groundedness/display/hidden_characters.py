@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 
-__all__ = ["editable", "edited", "hidden_in", "named", "named_offset"]
+__all__ = ["editable", "edited", "hidden_characters_in", "named", "offset_with_names"]
 
 _HIDDEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -55,13 +55,13 @@ def named(text: str) -> str:
     return _HIDDEN.sub(_shown, text)
 
 
-def hidden_in(text: str) -> dict[str, str]:
+def hidden_characters_in(text: str) -> dict[str, str]:
     """Return what `named` shows instead of characters of a text."""
     found = {each[0]: _shown(each) for each in _HIDDEN.finditer(text)}
     return {char: shown for char, shown in found.items() if shown != char}
 
 
-def named_offset(text: str, offset: int) -> int:
+def offset_with_names(text: str, offset: int) -> int:
     """Return where an offset of a text is in `named(text)`."""
     found = _HIDDEN.finditer(text, 0, offset)
     return offset + sum(len(_shown(each)) - 1 for each in found)

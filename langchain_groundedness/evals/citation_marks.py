@@ -266,7 +266,7 @@ class DocumentIndex:
         ]
         exact = [place for place, each in listed if parts in each.paths or name in each.names]
         if not exact and parts:  # else those whose path ends in it
-            exact = [place for place, d in listed if any(_share_end(parts, p) for p in d.paths)]
+            exact = [place for place, d in listed if any(_same_ending(parts, p) for p in d.paths)]
         return tuple(exact)
 
 
@@ -312,7 +312,7 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _share_end(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _same_ending(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
     shorter, longer = sorted((path, other), key=len)
     return longer[-len(shorter) :] == shorter
 

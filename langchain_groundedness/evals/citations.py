@@ -23,7 +23,7 @@ from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, Places, j
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
-from langchain_groundedness.text.words import most_alike
+from langchain_groundedness.text.words import most_similar
 from langchain_groundedness.types import Claim, ClaimVerdict
 
 __all__ = ["CitationEvaluator"]
@@ -302,4 +302,4 @@ def _sentence_of(claim: Claim, sentences: Sequence[Sentence]) -> int:
     if claim.start is not None and claim.end is not None:
         middle = (claim.start + claim.end) / 2
         return max(0, bisect_right(sentences, middle, key=lambda each: each.start) - 1)
-    return most_alike(claim.text, (sentence.text for sentence in sentences))
+    return most_similar(claim.text, (sentence.text for sentence in sentences))

@@ -98,7 +98,7 @@ class ClaimEvaluator(Evaluator, ABC):
         states = [CheckState(source=source) for source in sources]
         counters = [UsageCounter() for _ in sources]
         for step in self._check.on_whole_answers():
-            states = yield ModelCall(_Batch(step, counters), states)
+            states = yield ModelCall(_MeteredBatch(step, counters), states)
         results = [
             self._check.result(self._judged(state), counter.usage)
             for state, counter in zip(states, counters, strict=True)
@@ -131,10 +131,12 @@ class ClaimEvaluator(Evaluator, ABC):
             asked = source.model_copy(update={"documents": documents})
             states.append(CheckState(source=asked, claims=some))
         plain = replace(self._check, metadata_keys=())  # a title alone is no retrieved text
-        verify = _Batch(plain.verifying(edit=False), [UsageCounter() for _ in states])
+        verify = _MeteredBatch(plain.verifying(edit=False), [UsageCounter() for _ in states])
         states = yield ModelCall(verify, states)
         return {
-            places: tuple(_placed(self._judged(state).verdicts, places, source.documents))
+            places: tuple(
+                _citing_all_documents(self._judged(state).verdicts, places, source.documents)
+            )
             for places, state in zip(claims, states, strict=True)
         }
 
@@ -170,7 +172,7 @@ class ClaimEvaluator(Evaluator, ABC):
 
 
 @dataclass
-class _Batch(Runnable[list[CheckState], list[CheckState]]):
+class _MeteredBatch(Runnable[list[CheckState], list[CheckState]]):
     """Batches a step, and counts the usage of each entry; adds no traced run of its own."""
 
     step: Runnable[CheckState, CheckState]
@@ -198,7 +200,7 @@ def supported_share(result: GroundednessResult | None) -> float | None:
     return None if "unchecked" in labels or not labels else labels.count("supported") / len(labels)
 
 
-def supported_words(result: GroundednessResult) -> str:
+def supported_summary(result: GroundednessResult) -> str:
     """Write how many of the claims are supported."""
     supported = sum(v.verdict == "supported" for v in result.claims)
     return f"{supported} of {format_count(len(result.claims), 'claim')}"
@@ -216,7 +218,7 @@ def plain_verdicts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
     return [{"text": v.claim.text, "verdict": v.verdict} for v in verdicts]
 
 
-def _placed(
+def _citing_all_documents(
     verdicts: Iterable[ClaimVerdict], places: Places, documents: Sequence[Document]
 ) -> Iterator[ClaimVerdict]:
     """Map the citations of verdicts to all documents."""
@@ -289,12 +291,12 @@ class FaithfulnessEvaluator(ClaimEvaluator):
     def _checker_options(self) -> dict[str, Any]:
         return {
             **super()._checker_options(),
-            "verifier": self.verifier or self._taught_verifier(),
+            "verifier": self.verifier or self._few_shot_verifier(),
             "examples": [example.extraction for example in self.examples or ()] or None,
             "single_pass": self.single_pass,
         }
 
-    def _taught_verifier(self) -> LLMVerifier | None:
+    def _few_shot_verifier(self) -> LLMVerifier | None:
         messages = [m for example in self.examples or () for m in example.verification()]
         if not messages or self.model is None:
             return None
@@ -340,7 +342,7 @@ class _ComparingEvaluator(ClaimEvaluator):
     ) -> Flow[RowScore]:
         """Judge the claims of each text by the other; `options` begin the details."""
         said, right = row.answer or "", row.reference or ""
-        pairs = {"answer": (said, right), "reference": (right, _uncited(said))}
+        pairs = {"answer": (said, right), "reference": (right, _without_citations(said))}
         asked = {"precision": ["answer"], "recall": ["reference"]}.get(mode, list(pairs))
         sources = [
             CheckInput(question=row.question, answer=text, documents=(Document(other),))
@@ -361,7 +363,7 @@ class _ComparingEvaluator(ClaimEvaluator):
             is_answer = text == "answer"
             details["claims" if is_answer else "reference_claims"] = plain_verdicts(result.claims)
             other = "reference" if is_answer else "answer"
-            comments.append(f"the {other} supports {supported_words(result)} of the {text}")
+            comments.append(f"the {other} supports {supported_summary(result)} of the {text}")
         return self._row_score(
             score,
             [verdict for result in results for verdict in result.claims],
@@ -454,7 +456,7 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
         return found.model_copy(update={"score": score, "details": {**found.details, **parts}})
 
 
-def _uncited(answer: str) -> str:
+def _without_citations(answer: str) -> str:
     """Remove citations from an answer: the number in `[5]` is not a fact."""
     text, _ = reference_list(answer)
     return blanked(text, citation_marks(text))
@@ -505,7 +507,7 @@ class ContextRecallEvaluator(ClaimEvaluator):
             supported_share(result),
             result.claims,
             nothing="the reference makes no claim that could be checked",
-            comment=f"the documents support {supported_words(result)} of the reference",
+            comment=f"the documents support {supported_summary(result)} of the reference",
             details={"reference_claims": plain_verdicts(result.claims)},
             result=result,
         )

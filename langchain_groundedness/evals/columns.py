@@ -14,14 +14,14 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from langchain_groundedness.audit.record import plain_mapping
-from langchain_groundedness.evals.readers import listed
+from langchain_groundedness.evals.readers import list_columns
 from langchain_groundedness.evals.values import EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.inputs.formats import (
     TEXT_KEYS,
     InputReader,
     as_document,
-    flat,
+    flatten_documents,
     read_input,
 )
 
@@ -224,14 +224,18 @@ def find_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -
             msg = f"two columns are named for the {field}: {found[field]!r} and {column!r}"
             raise ConfigurationError(msg)
         if column not in names:
-            msg = f"there is no column {column!r} for {field}; the columns are {listed(names)}"
+            msg = (
+                f"there is no column {column!r} for {field}; the columns are {list_columns(names)}"
+            )
             raise InputFormatError(msg, keys=tuple(names))
     free = [name for name in names if name not in found.values()]
     for field in _DATASET_COLUMNS:
         fitting = [name for name in free if field not in found and _field_of(name) == field]
         if len(fitting) > 1:
             option = f"columns={{{field!r}: {fitting[0]!r}}}, or --column {field}={fitting[0]}"
-            msg = f"more than one column may hold the {field}: {listed(fitting)}; say {option}"
+            msg = (
+                f"more than one column may hold the {field}: {list_columns(fitting)}; say {option}"
+            )
             raise InputFormatError(msg, keys=tuple(names))
         if fitting:
             found[field] = fitting[0]
@@ -362,7 +366,7 @@ def _documents(value: Any) -> Iterator[Document]:
         value = [value]
     if not isinstance(value, Iterable):
         _refuse("documents", "a list of texts", value)
-    for number, each in enumerate(flat([_cell(item) for item in value]), 1):
+    for number, each in enumerate(flatten_documents([_cell(item) for item in value]), 1):
         if (found := as_document(_cell(each))) is None:
             if isinstance(each, Mapping):
                 msg = f"documents: number {number} has no text under any of {', '.join(TEXT_KEYS)}"

@@ -195,7 +195,9 @@ class ContextRelevanceEvaluator(Evaluator):
             return []
         scores = yield from similarities(question, texts, self._measure)
         known = dict(zip(texts, scores, strict=True))
-        return [each for own in by_context for each in _above(own, known, self._threshold)]
+        return [
+            each for own in by_context for each in _sentences_above(own, known, self._threshold)
+        ]
 
     @property
     def _measure(self) -> Embeddings | BaseCrossEncoder | None:
@@ -242,7 +244,9 @@ def _by_context(documents: Sequence[Document]) -> list[list[_Sentence]]:
     return [own + [(n, 0, texts[n])] * (len(own) > 1) for n, own in enumerate(found)]
 
 
-def _above(own: Sequence[_Sentence], scores: Mapping[str, float], least: float) -> list[_Sentence]:
+def _sentences_above(
+    own: Sequence[_Sentence], scores: Mapping[str, float], least: float
+) -> list[_Sentence]:
     """Return the sentences above the threshold; else the closest one of a context above it."""
     sentences = own[:-1] or own
     close = [each for each in sentences if scores[each[-1]] >= least]

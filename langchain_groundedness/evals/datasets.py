@@ -13,11 +13,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from langchain_groundedness._runtime.options import require_positive
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.columns import find_columns, read_cells
-from langchain_groundedness.evals.readers import FILE_ENDINGS, Record, Records, listed, open_records
+from langchain_groundedness.evals.readers import (
+    FILE_ENDINGS,
+    Record,
+    Records,
+    list_columns,
+    open_records,
+)
 from langchain_groundedness.evals.values import BadRow, EvaluationRow
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 
-__all__ = ["DataSet", "Layout", "LocatedRow", "Outline", "as_dataset", "open_dataset"]
+__all__ = ["DataSet", "DataSetScan", "Layout", "LocatedRow", "as_dataset", "open_dataset"]
 
 Layout: TypeAlias = Literal["rows", "claims"]
 """How records make rows. `rows`: each record is one. `claims`: some records define documents, and
@@ -35,7 +41,7 @@ class LocatedRow(NamedTuple):
     """The original record, by column."""
 
 
-class Outline(NamedTuple):
+class DataSetScan(NamedTuple):
     """The counts and digest from one pass over a data set."""
 
     rows: int
@@ -145,7 +151,7 @@ class DataSet:
         """All columns; for JSON lines, this reads the whole file."""
         names: dict[str, None] = {}
         for part in self.parts:
-            for record in islice(self._arranged(part.read()), self.limit):
+            for record in islice(self._in_layout(part.read()), self.limit):
                 names |= dict.fromkeys(record.cells or ())
                 parents = {name.partition(".")[0] for name in record.cells or ()}
                 if part.is_table and parents and not parents & {"inputs", "outputs"}:
@@ -182,7 +188,7 @@ class DataSet:
                 for field in missing
             )
             option = f"columns={{{missing[0]!r}: ...}}, or --column {missing[0]}=..."
-            columns = listed(self.column_names)
+            columns = list_columns(self.column_names)
             msg = f"{self.name}: {problems}. Say which with {option} The columns are {columns}"
             raise InputFormatError(msg, keys=self.column_names)
 
@@ -199,7 +205,7 @@ class DataSet:
                 lines[found.row.id] = found.line
                 yield found
 
-    def outline(self) -> Outline:
+    def outline(self) -> DataSetScan:
         """Read the data set once, to count and check its rows.
 
         Returns:
@@ -213,15 +219,15 @@ class DataSet:
             rows += 1
             data = found.row.model_dump(mode="json")
             digest.update(json.dumps(data, sort_keys=True).encode("ascii") + b"\n")
-        return Outline(rows, tuple(bad), digest.hexdigest())
+        return DataSetScan(rows, tuple(bad), digest.hexdigest())
 
     def _rows(self) -> Iterator[LocatedRow | BadRow]:
         for part, (file, prefix) in zip(self.parts, _file_labels(self.parts), strict=True):
-            for record in self._arranged(part.read()):
+            for record in self._in_layout(part.read()):
                 found = self._row(record, is_table=part.is_table)
                 yield _labelled(found, file, prefix) if file else found
 
-    def _arranged(self, records: Iterable[Record]) -> Iterator[Record]:
+    def _in_layout(self, records: Iterable[Record]) -> Iterator[Record]:
         return _join_claims(records) if self.layout == "claims" else map(_flatten, records)
 
     def _row(self, record: Record, *, is_table: bool) -> LocatedRow | BadRow:

@@ -15,7 +15,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langchain_groundedness._runtime.flow import Flow, ModelCall, adrive, drive
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.evals.datasets import LocatedRow, Outline, as_dataset
+from langchain_groundedness.evals.datasets import DataSetScan, LocatedRow, as_dataset
 from langchain_groundedness.evals.evaluator import Evaluator, listed_ids
 from langchain_groundedness.evals.progress import Price, ProgressBar
 from langchain_groundedness.evals.run_files import Journal, ResultCache, RunEnd, as_line
@@ -30,7 +30,7 @@ from langchain_groundedness.evals.values import (
 from langchain_groundedness.exceptions import ConfigurationError, EvaluationError
 from langchain_groundedness.types import Usage
 
-__all__ = ["Done", "Evaluation", "EvaluationOptions", "RowTask", "run_in_threads"]
+__all__ = ["EvaluatedTask", "Evaluation", "EvaluationOptions", "RowTask", "run_in_threads"]
 
 
 class RowTask(NamedTuple):
@@ -49,7 +49,7 @@ class RowTask(NamedTuple):
         return EvaluatedRow(row=row, scores=tuple(scores), line=line, seconds=seconds)
 
 
-class Done(NamedTuple):
+class EvaluatedTask(NamedTuple):
     """A row that was evaluated."""
 
     job: RowTask
@@ -103,7 +103,7 @@ class Evaluation:
         self._cache = ResultCache(cache) if isinstance(cache, str | Path) else cache
         self._name: str = self.name or self.dataset.name
         self.header: RunHeader | None = None
-        self.outline = Outline(0, (), "")
+        self.outline = DataSetScan(0, (), "")
         self.totals = RunTotals(each.key for each in self.evaluators)
         self.new_rows = 0
         price = None if self.price is None else Price(*self.price)
@@ -126,20 +126,22 @@ class Evaluation:
         """End it."""
         self.end(complete=kind is None)
 
-    def advance(self, outcomes: Sequence[Done | BaseException], count: int) -> list[RowTask]:
+    def advance(
+        self, outcomes: Sequence[EvaluatedTask | BaseException], count: int
+    ) -> list[RowTask]:
         """Record finished rows, raise an error, or return up to `count` rows to evaluate next."""
-        if done := [each for each in outcomes if isinstance(each, Done)]:
+        if done := [each for each in outcomes if isinstance(each, EvaluatedTask)]:
             self._record(done)
         for each in outcomes:
             if isinstance(each, BaseException):
                 raise each
         return list(islice(self._jobs, count))
 
-    def work(self, job: RowTask) -> Done:
+    def work(self, job: RowTask) -> EvaluatedTask:
         """Evaluate a row."""
         return drive(self._scored(job), self.config or {})
 
-    async def awork(self, job: RowTask) -> Done:
+    async def awork(self, job: RowTask) -> EvaluatedTask:
         """Evaluate a row without blocking the event loop."""
         return await adrive(self._scored(job), self.config or {})
 
@@ -226,7 +228,7 @@ class Evaluation:
                 self._earlier_seconds = value.seconds or 0.0
         journal.write(*(as_line(row) for row in self.outline.bad_rows if row not in bad))
 
-    def _record(self, done: Sequence[Done]) -> None:
+    def _record(self, done: Sequence[EvaluatedTask]) -> None:
         if self._journal is not None:
             self._journal.write(*(as_line(row, place=job.place) for job, row in done))
         for job, row in done:
@@ -262,13 +264,13 @@ class Evaluation:
             and (score := self._cache.get(located.row, fingerprint)) is not None
         }
 
-    def _scored(self, job: RowTask) -> Flow[Done]:
+    def _scored(self, job: RowTask) -> Flow[EvaluatedTask]:
         begun = perf_counter()
         scores: list[RowScore] = []
         for key, evaluator in self._bound:
             known = job.known.get(key)
             scores.append(known or (yield ModelCall(evaluator, job.located.row)))
-        return Done(job, job.evaluated(scores, perf_counter() - begun))
+        return EvaluatedTask(job, job.evaluated(scores, perf_counter() - begun))
 
 
 def _failed(row: EvaluatedRow, keys: set[str] | None = None) -> bool:

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall, reraise_interrupts
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import OptionsAlone, expand_options
+from langchain_groundedness._runtime.options import EqualByOptions, expand_options
 from langchain_groundedness._runtime.timeouts import (
     DEFAULT_TIMEOUT,
     Seconds,
@@ -119,7 +119,7 @@ class RowFailedError(GroundednessError):
     """A row cannot be scored; the message says why."""
 
 
-class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
+class Evaluator(EqualByOptions, FlowRunnable[Any, RowScore], ABC):
     """Scores rows one by one; a row that cannot be scored has a reason instead of a number.
 
     Three ways to call one: `invoke`, `batch` and the like take an `EvaluationRow`, or a mapping
@@ -277,7 +277,7 @@ class Evaluator(OptionsAlone, FlowRunnable[Any, RowScore], ABC):
             return self._failed(why)
 
         schedule: _Schedule | None = options.get("schedule")
-        score = yield from guarded(self._read_and_scored(value), failed, schedule)
+        score = yield from run_row_flow(self._read_and_scored(value), failed, schedule)
         if options.get("raise_on_failure", self.raise_on_failure) and score.status == "failed":
             msg = f"{self.key}: the row failed: {score.reason}"
             result = EvaluationResult.of(self.key, [score])
@@ -348,7 +348,7 @@ class _Schedule:
         self._bar.show(next(self._done), Usage())
 
 
-def guarded(
+def run_row_flow(
     flow: Flow[ResultT],
     failed: Callable[[Exception, str], ResultT],
     schedule: _Schedule | None = None,

@@ -21,7 +21,7 @@ from langchain_groundedness.llm.prompts import (
     reply_tag,
     with_tag,
 )
-from langchain_groundedness.text.words import most_alike
+from langchain_groundedness.text.words import most_similar
 from langchain_groundedness.types import EvidenceBatch, FrozenModel, Passage
 from langchain_groundedness.verification.judge_calls import NumberedEvidence
 
@@ -182,7 +182,7 @@ class FaithfulnessExample(FrozenModel):
         sentences = [sentence.text for sentence in evidence.sentences]
         scored = zip(self.outputs.statements, self.outputs.statement_scores, strict=True)
         verdicts = (
-            f"{tag} C{number} [{most_alike(statement, sentences) + 1}] supported"
+            f"{tag} C{number} [{most_similar(statement, sentences) + 1}] supported"
             if score
             else f"{tag} C{number} unverifiable | the evidence does not say so"
             for number, (statement, score) in enumerate(scored, 1)

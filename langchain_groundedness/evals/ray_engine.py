@@ -28,7 +28,12 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import SecretBytes, SecretStr
 
 from langchain_groundedness._runtime.options import require_one_of, require_positive
-from langchain_groundedness.evals.evaluation import Done, Evaluation, RowTask, run_in_threads
+from langchain_groundedness.evals.evaluation import (
+    EvaluatedTask,
+    Evaluation,
+    RowTask,
+    run_in_threads,
+)
 from langchain_groundedness.evals.evaluator import Evaluator
 from langchain_groundedness.evals.values import EvaluatedRow, RowScore
 from langchain_groundedness.exceptions import (
@@ -49,13 +54,13 @@ _RETRIES = 1
 _DIED = f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
 
 
-class _Lost(NamedTuple):
+class _LostRow(NamedTuple):
     """A row whose worker died as often as a row may be retried."""
 
     job: RowTask
 
 
-Outcomes: TypeAlias = list[Done | _Lost | Exception]
+Outcomes: TypeAlias = list[EvaluatedTask | _LostRow | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,20 +118,20 @@ class RayEngine:
             outcomes: Sequence[Outcomes | BaseException], count: int
         ) -> list[list[RowTask]]:
             found = [o for each in outcomes for o in (each if isinstance(each, list) else [each])]
-            lost.extend(each.job for each in found if isinstance(each, _Lost))
-            known = [each for each in found if not isinstance(each, _Lost)]
+            lost.extend(each.job for each in found if isinstance(each, _LostRow))
+            known = [each for each in found if not isinstance(each, _LostRow)]
             return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
 
         threads = self.workers * self.max_concurrency
         run_in_threads(_parts(jobs, threads), advance, work, threads)
         for job in lost:
             [outcome] = work([job])
-            if isinstance(outcome, _Lost):
+            if isinstance(outcome, _LostRow):
                 failed = (
                     job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
                     for each in evaluation.evaluators
                 )
-                outcome = Done(job, job.evaluated(failed))
+                outcome = EvaluatedTask(job, job.evaluated(failed))
             evaluation.advance([outcome], 0)
 
 
@@ -158,7 +163,7 @@ def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) ->
     try:
         answers = ray.get(worker.evaluate.remote(sent))
     except ray.exceptions.RayActorError:
-        return [_Lost(job) for job in jobs]
+        return [_LostRow(job) for job in jobs]
     except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
         ids = tuple(job.located.row.id for job in jobs)
         why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
@@ -167,7 +172,7 @@ def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) ->
     finally:
         free.append(worker)
     return [
-        ConfigurationError(found) if isinstance(found, str) else Done(job, found)
+        ConfigurationError(found) if isinstance(found, str) else EvaluatedTask(job, found)
         for job, found in zip(jobs, answers, strict=True)
     ]
 

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from langchain_groundedness._runtime.files import whole_up_to
+from langchain_groundedness._runtime.files import read_rest_up_to
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
@@ -31,11 +31,11 @@ __all__ = [
     "Record",
     "Records",
     "file_error",
-    "listed",
+    "json_error",
+    "list_columns",
     "open_filesystem",
     "open_records",
-    "parsed",
-    "why_unparsed",
+    "parse_json",
 ]
 
 FILE_ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
@@ -126,7 +126,7 @@ def file_error(path: object, error: Exception) -> InputFormatError:
     return InputFormatError(f"{path}: {why or first or type(error).__name__}")
 
 
-def listed(columns: Sequence[str]) -> str:
+def list_columns(columns: Sequence[str]) -> str:
     """Name columns in an error."""
     shown = ", ".join(repr(column[:_LONGEST_NAME]) for column in columns[:_MAX_LISTED])
     more = len(columns) - _MAX_LISTED
@@ -229,17 +229,17 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 def _json_record(line: bytes, number: int) -> Record:
     try:
-        return _record(parsed(line), number)
+        return _record(parse_json(line), number)
     except (ValueError, RecursionError) as exc:
-        return Record(number, None, why_unparsed(exc, " of the line"))
+        return Record(number, None, json_error(exc, " of the line"))
 
 
-def parsed(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """Parse JSON in UTF-8."""
     return json.loads(data.removeprefix(_BOM).decode("utf-8"))
 
 
-def why_unparsed(error: Exception, of: str = "") -> str:
+def json_error(error: Exception, of: str = "") -> str:
     """Say why JSON could not be parsed, without quoting it."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text (byte {error.start}{of}); convert it first"
@@ -249,14 +249,14 @@ def why_unparsed(error: Exception, of: str = "") -> str:
 def _read_json(path: Path) -> Iterator[Record]:
     """Read a JSON list of objects, also under `data`, `rows` or `examples`."""
     with _opened(path) as file:
-        data = whole_up_to(file, LARGEST_JSON, path)
+        data = read_rest_up_to(file, LARGEST_JSON, path)
     try:
-        found = parsed(data)
+        found = parse_json(data)
     except (ValueError, RecursionError) as exc:
-        msg = f"{path}: {why_unparsed(exc)}"
+        msg = f"{path}: {json_error(exc)}"
         if isinstance(exc, json.JSONDecodeError):
             advice = "for one object per line, name the file .jsonl"
-            msg = f"{path}, line {exc.lineno}: {why_unparsed(exc)}; {advice}"
+            msg = f"{path}, line {exc.lineno}: {json_error(exc)}; {advice}"
         raise InputFormatError(msg) from None  # the cause quotes the text
     if isinstance(found, dict):
         found = next((found[key] for key in _JSON_KEYS if isinstance(found.get(key), list)), found)

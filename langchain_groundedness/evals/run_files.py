@@ -23,23 +23,23 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from langchain_groundedness._runtime.files import (
+    describe_unusable_path,
     lines_up_to,
-    need_locks,
     open_private,
     private_folder,
-    refusing,
+    raising_configuration_error,
     replace_file,
     replacing,
+    require_file_locks,
     try_lock,
-    unusable,
     write_all,
 )
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.evals.readers import (
     file_error,
+    json_error,
     open_filesystem,
-    parsed,
-    why_unparsed,
+    parse_json,
 )
 from langchain_groundedness.evals.values import (
     BadRow,
@@ -147,7 +147,7 @@ def save_run(run: EvaluationRun, path: str | Path) -> None:
     end = RunEnd(complete=run.complete, seconds=run.seconds, usage=run.usage)
     rows = (as_line(row, place=place) for place, row in enumerate(run.rows))
     bad_rows = map(as_line, run.bad_rows)
-    with refusing(path):
+    with raising_configuration_error(path):
         replace_file(Path(path), chain([as_line(run.header)], rows, bad_rows, [as_line(end)]))
 
 
@@ -182,7 +182,7 @@ def as_json(data: Mapping[str, Any]) -> str:
 def read_lines(path: str | Path) -> Iterator[RunLine]:
     """Read the lines of a run file, never all at once."""
     begin = 0
-    with refusing(path), Path(path).open("rb") as file:
+    with raising_configuration_error(path), Path(path).open("rb") as file:
         for number, data in enumerate(lines_up_to(file, LONGEST_LINE, Path(path)), 1):
             line = read_line(data, f"{path}, line {number}", is_first=number == 1)
             if line is not None:
@@ -203,12 +203,12 @@ def read_line(data: bytes, where: str, *, is_first: bool = False) -> RunLine | N
     if not data.strip():
         return None
     try:
-        found = parsed(data)
+        found = parse_json(data)
     except (ValueError, RecursionError) as exc:
         if not data.endswith(b"\n"):
             return None
         hint = "" if isinstance(exc, UnicodeDecodeError) else "; is it a run file?"
-        msg = f"{where}: {why_unparsed(exc, ' of the line')}{hint}"
+        msg = f"{where}: {json_error(exc, ' of the line')}{hint}"
         raise ConfigurationError(msg) from None  # the cause quotes the text
     kind = found.pop("type", None) if isinstance(found, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -344,7 +344,7 @@ class Journal:
 
     def __init__(self, path: str | Path, *, fresh: bool = False, fsync: bool = False) -> None:
         """Open a run file, made if it is not there."""
-        need_locks("journal")
+        require_file_locks("journal")
         self._path = Path(path)
         self._fsync = fsync
         self.header: RunHeader | None = None
@@ -372,7 +372,7 @@ class Journal:
 
     def write(self, *lines: bytes) -> None:
         """Write lines, as `as_line` makes them."""
-        with refusing(self._path):
+        with raising_configuration_error(self._path):
             write_all(self._file, b"".join(lines))
             if self._fsync:
                 os.fsync(self._file)
@@ -400,7 +400,7 @@ class Journal:
 def open_to_append(path: Path) -> int:
     """Open a file that this process alone may append to; it is made if it is not there."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    with refusing(path):
+    with raising_configuration_error(path):
         descriptor = open_private(path, flags, follow_symlinks=True)
     if try_lock(descriptor):
         return descriptor
@@ -484,7 +484,7 @@ class ResultCache:
             private_folder(self._folder)
         except OSError as exc:
             if not self._folder.is_dir():
-                raise unusable(folder, exc) from exc
+                raise describe_unusable_path(folder, exc) from exc
 
     def get(self, row: EvaluationRow, fingerprint: Mapping[str, Any]) -> RowScore | None:
         """Look for a score.

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Unpack
 from langchain_groundedness._runtime.options import expand_options, require_positive
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.evaluation import (
-    Done,
+    EvaluatedTask,
     Evaluation,
     EvaluationOptions,
     run_in_threads,
@@ -156,7 +156,7 @@ for _function in (evaluate, aevaluate):
 
 async def arun_evaluation(evaluation: Evaluation, max_concurrency: int) -> None:
     """Run an evaluation on the event loop; files are read and written in threads."""
-    running: set[asyncio.Future[Done]] = set()
+    running: set[asyncio.Future[EvaluatedTask]] = set()
     complete = False
     try:
         require_positive(max_concurrency=max_concurrency)

@@ -109,7 +109,7 @@ def estimate_mean(  # noqa: PLR0913  (options by keyword)
     """
     _require_sampling(confidence, resamples)
     require_one_of("method", method, get_args(Method))
-    return _estimate(_Grouped.of(values, groups), confidence, resamples, seed, method)
+    return _estimate(_GroupedScores.of(values, groups), confidence, resamples, seed, method)
 
 
 class Slice(FrozenModel):
@@ -380,7 +380,7 @@ def compare_scores(  # noqa: PLR0913  (options by keyword)
         difference=estimate_change(
             differences, names, confidence=confidence, resamples=resamples, seed=seed
         ),
-        p_value=_permutation_test(_Grouped.of(differences, names), 5 * resamples, seed),
+        p_value=_permutation_test(_GroupedScores.of(differences, names), 5 * resamples, seed),
         sign_p_value=_sign_test(better, len(moved)) if pairs else None,
         better=better,
         worse=len(moved) - better,
@@ -621,12 +621,12 @@ def estimate_change(
     seed: int = 0,
 ) -> Estimate | None:
     """Estimate a mean difference; with the runs exchanged, it has the opposite sign."""
-    found = _Grouped.of(differences, groups, is_change=True)
+    found = _GroupedScores.of(differences, groups, is_change=True)
     return _estimate(found, confidence, resamples, seed)
 
 
 def _estimate(
-    found: "_Grouped | None", confidence: float, resamples: int, seed: int, method: Method = "bca"
+    found: "_GroupedScores | None", confidence: float, resamples: int, seed: int, method: Method = "bca"
 ) -> Estimate | None:
     if found is None:
         return None
@@ -641,7 +641,7 @@ def _estimate(
     )
 
 
-class _Grouped(NamedTuple):
+class _GroupedScores(NamedTuple):
     """Scores summed up by group, in an order that does not depend on that of the rows."""
 
     sums: Floats
@@ -654,7 +654,7 @@ class _Grouped(NamedTuple):
     @classmethod
     def of(
         cls, values: Sequence[float], groups: Sequence[str] | None, *, is_change: bool = False
-    ) -> "_Grouped | None":
+    ) -> "_GroupedScores | None":
         scores = np.array(values, dtype=np.float64)
         if scores.ndim != 1 or not np.isfinite(scores).all():
             msg = "values must be a list of finite numbers: leave out what has no score"
@@ -679,7 +679,7 @@ class _Grouped(NamedTuple):
 
 
 def _mean_interval(
-    found: _Grouped, confidence: float, resamples: int, seed: int, method: Method
+    found: _GroupedScores, confidence: float, resamples: int, seed: int, method: Method
 ) -> tuple[float | None, float | None]:
     number, mean = len(found.sums), found.mean
     if number == 1:
@@ -714,7 +714,7 @@ def _batches(draws: int, width: int) -> Iterator[tuple[int, int]]:
         yield min(at_once, draws - first), width
 
 
-def _bca_quantiles(found: _Grouped, drawn: Floats, tail: float) -> tuple[float, float]:
+def _bca_quantiles(found: _GroupedScores, drawn: Floats, tail: float) -> tuple[float, float]:
     """Give which quantiles of the draws are the ends: equations 6.8 and 7.3 of Efron (1987)."""
     mean = found.mean
     slack = _SLACK * max(abs(mean), 1.0)
@@ -736,7 +736,7 @@ def _bca_quantiles(found: _Grouped, drawn: Floats, tail: float) -> tuple[float, 
     return ends[0], ends[1]
 
 
-def _permutation_test(found: _Grouped | None, draws: int, seed: int) -> float | None:
+def _permutation_test(found: _GroupedScores | None, draws: int, seed: int) -> float | None:
     if found is None:
         return None
     moved = found.sums[np.abs(found.sums) > _EQUAL_WITHIN]

@@ -133,7 +133,7 @@ class EvidencePacker(CheckedOptions, Serializable):
         ]
         first = 0
         while first < len(units):
-            last = self._reach(units, first)
+            last = self._last_fitting_unit(units, first)
             step = 1
             while True:
                 tokens = self.count_tokens(text[units[first][0] : units[last][1]])
@@ -141,9 +141,9 @@ class EvidencePacker(CheckedOptions, Serializable):
                     break
                 last, step = (max(first, last - step), step * 2)  # the sum was too low
             yield units[first][0], units[last][1], tokens
-            first = self._next(units, first, last)
+            first = self._next_window_start(units, first, last)
 
-    def _reach(self, units: list[tuple[int, int, int]], first: int) -> int:
+    def _last_fitting_unit(self, units: list[tuple[int, int, int]], first: int) -> int:
         """Return the last unit that fits the window starting at `first`, by the sum of tokens."""
         last, total = first, units[first][2]
         while last + 1 < len(units) and total + units[last + 1][2] + _GAP <= self.max_tokens:
@@ -151,7 +151,7 @@ class EvidencePacker(CheckedOptions, Serializable):
             total += units[last][2] + _GAP
         return last
 
-    def _next(self, units: list[tuple[int, int, int]], first: int, last: int) -> int:
+    def _next_window_start(self, units: list[tuple[int, int, int]], first: int, last: int) -> int:
         """Return the first unit of the next window, with overlap if new text still fits."""
         if last + 1 >= len(units):
             return len(units)

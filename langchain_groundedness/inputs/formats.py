@@ -37,16 +37,16 @@ __all__ = [
     "InputReader",
     "as_document",
     "as_mapping",
-    "flat",
-    "generated",
+    "flatten_documents",
     "is_question",
-    "leaves_of",
+    "iter_leaves",
+    "leaf_text",
+    "limit_earlier_documents",
+    "mark_as_generated",
     "no_documents",
     "read_input",
-    "shown_leaf",
+    "split_turns",
     "tool_documents",
-    "turns_of",
-    "within_budget",
 ]
 
 Evidence: TypeAlias = Literal["turn", "thread"]
@@ -65,7 +65,7 @@ TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
 _TEXT_KEYS_SHOWN = f"{', '.join(map(repr, TEXT_KEYS[:-1]))} or {TEXT_KEYS[-1]!r}"
 
-_GENERATED = "generated"
+_GENERATED = "mark_as_generated"
 
 EARLIER_CHARACTERS = 200_000
 """Most text from earlier turns of a conversation, about 50,000 tokens."""
@@ -268,7 +268,7 @@ class InputReader:
 
     def tool_documents(self, messages: Sequence[BaseMessage]) -> tuple[Document, ...]:
         """Read the tool results of a conversation, the last turn first."""
-        turns = turns_of(messages)
+        turns = split_turns(messages)
         found = list(tool_documents(turns[-1], trust_generated=self.trust_generated))
         if self.evidence == "thread":
             earlier = [
@@ -276,7 +276,7 @@ class InputReader:
                 for number, turn in reversed([*enumerate(turns[:-1], 1)])
                 for document in tool_documents(turn, trust_generated=self.trust_generated)
             ]
-            found += within_budget(earlier, known=found)
+            found += limit_earlier_documents(earlier, known=found)
         return tuple(found)
 
     def read(self, value: object) -> CheckInput:
@@ -317,11 +317,11 @@ class InputReader:
         answer, evidence = self._find_answer(parts, messages, keys)
         elsewhere = self.partial or "messages" in parts or "documents" in self.given
         if self.documents_key is not None and self.documents_key not in parts and not elsewhere:
-            raise _missing(keys, documents_key=self.documents_key)
+            raise _missing_key_error(keys, documents_key=self.documents_key)
         given = self._given_documents(parts)
         documents = given or self.tool_documents(evidence)
         return CheckInput(
-            question=self._find_question(parts) or _last_question(turns_of(messages)[-1]),
+            question=self._find_question(parts) or _last_question(split_turns(messages)[-1]),
             answer=answer,
             documents=documents,
             evidence_source="retrieved" if documents and not given else "returned",
@@ -350,8 +350,8 @@ class InputReader:
         if (key := self.find_answer_key(parts.get)) is not None:
             return _answer_text(parts[key], keys), messages
         if self.answer_key is not None and "messages" not in parts:
-            raise _missing(keys, answer_key=self.answer_key)
-        turn = turns_of(messages)[-1]
+            raise _missing_key_error(keys, answer_key=self.answer_key)
+        turn = split_turns(messages)[-1]
         final = next((m for m in reversed(turn) if isinstance(m, AIMessage | ToolMessage)), None)
         structured = parts.get("structured_response")
         if structured is not None:
@@ -365,7 +365,7 @@ class InputReader:
         if isinstance(final, ToolMessage) and not parts.get("__interrupt__"):
             others = [m for m in messages if m is not final or _artifacts(m)]
             return str(final.text), others
-        raise InputFormatError(_no_answer(parts, keys), keys=keys)
+        raise InputFormatError(_no_answer_error(parts, keys), keys=keys)
 
     def _unread(self, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return the keys that may be those of the documents, if no known key was there."""
@@ -386,7 +386,7 @@ class InputReader:
                 question = _last_question([m for m in value if isinstance(m, BaseMessage)])
                 if question is not None:
                     return question
-            elif key in ("question", self.question_key) and not _may_be_other(value):
+            elif key in ("question", self.question_key) and not _may_not_be_question(value):
                 raise _wrong_type(key, value, "a text, a HumanMessage or None")
         return None
 
@@ -433,7 +433,7 @@ def _extracted(value: object, context_extractor: Callable[[Any], Any]) -> object
         raise InputFormatError(msg, keys=keys) from exc
 
 
-def _missing(keys: tuple[str, ...], **named: str) -> InputFormatError:
+def _missing_key_error(keys: tuple[str, ...], **named: str) -> InputFormatError:
     """Build the error of an input that lacks a key which an option names."""
     [(option, key)] = named.items()
     seen = ", ".join(map(repr, keys)) or "none"
@@ -453,7 +453,7 @@ def _first_with_value(keys: Iterable[str], value_of: Callable[[str], object]) ->
     return next((key for key in keys if value_of(key) is not None), None)
 
 
-def _no_answer(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
+def _no_answer_error(parts: Mapping[Any, Any], keys: tuple[str, ...]) -> str:
     if parts.get("__interrupt__"):
         return "the agent was interrupted before it gave an answer: resume it, then check"
     if "messages" in parts:
@@ -480,10 +480,10 @@ def _answer_text(value: object, keys: tuple[str, ...]) -> str:
     if parts is None and not isinstance(value, list | tuple | bool | int | float):
         msg = f"the answer is of type {_type(value)}. {_ADVICE}"
         raise InputFormatError(msg, keys=keys)
-    return "\n".join(prefix + shown_leaf(leaf) for _, prefix, leaf in leaves_of(value))
+    return "\n".join(prefix + leaf_text(leaf) for _, prefix, leaf in iter_leaves(value))
 
 
-def leaves_of(
+def iter_leaves(
     value: object, path: tuple[Any, ...] = (), label: str = ""
 ) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
     """Yield the values in a structure with their paths, and what stands before each in its line."""
@@ -491,15 +491,15 @@ def leaves_of(
     if parts is not None:
         for key, inner in parts.items():
             named = f"{label} {str(key).replace('_', ' ')}".strip()
-            yield from leaves_of(inner, (*path, key), named)
+            yield from iter_leaves(inner, (*path, key), named)
     elif isinstance(value, list | tuple | set | frozenset):
         for place, inner in enumerate(value):
-            yield from leaves_of(inner, (*path, place), label)
+            yield from iter_leaves(inner, (*path, place), label)
     elif value is not None:
         yield path, f"{label}: " if label else "", value
 
 
-def shown_leaf(leaf: object) -> str:
+def leaf_text(leaf: object) -> str:
     """Return a single value as text."""
     shown = leaf.value if isinstance(leaf, Enum) else leaf
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
@@ -522,7 +522,7 @@ def _conversation(messages: object, keys: tuple[str, ...]) -> Sequence[BaseMessa
         raise InputFormatError(msg, keys=keys) from None  # the cause contains the message
 
 
-def turns_of(messages: Sequence[BaseMessage]) -> list[Sequence[BaseMessage]]:
+def split_turns(messages: Sequence[BaseMessage]) -> list[Sequence[BaseMessage]]:
     """Split a conversation into turns: before each question but the first."""
     starts = [place for place, message in enumerate(messages) if is_question(message)]
     places = [0, *starts[1:], len(messages)]
@@ -539,7 +539,7 @@ def _last_question(messages: Sequence[BaseMessage]) -> str | None:
     return next((str(m.text) for m in reversed(messages) if is_question(m)), None)
 
 
-def generated(message: ToolMessage) -> ToolMessage:
+def mark_as_generated(message: ToolMessage) -> ToolMessage:
     """Mark a tool's result as text that a model wrote."""
     marked = {**message.response_metadata, _GENERATED: True}
     return message.model_copy(update={"response_metadata": marked})
@@ -561,7 +561,9 @@ def tool_documents(
             yield Document(page_content=text, metadata=origin)
 
 
-def within_budget(documents: Iterable[Document], *, known: Sequence[Document]) -> list[Document]:
+def limit_earlier_documents(
+    documents: Iterable[Document], *, known: Sequence[Document]
+) -> list[Document]:
     """Keep the first documents of earlier turns that are new, up to a limit of text."""
     texts = {document.page_content for document in known}
     kept, left = [], EARLIER_CHARACTERS
@@ -586,10 +588,10 @@ def _documents(value: object, keys: tuple[str, ...]) -> tuple[Document, ...]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     alone = not isinstance(value, list | tuple)
-    return tuple(_document(item, keys, alone=alone) for item in flat(value))
+    return tuple(_document(item, keys, alone=alone) for item in flatten_documents(value))
 
 
-def flat(value: object) -> Iterator[object]:
+def flatten_documents(value: object) -> Iterator[object]:
     """Yield the documents in nested lists, without the scores beside them."""
     if not isinstance(value, list | tuple):
         yield value
@@ -597,12 +599,12 @@ def flat(value: object) -> Iterator[object]:
         yield value[0]
     else:
         for item in value:
-            yield from flat(item)
+            yield from flatten_documents(item)
 
 
 def _holds_documents(value: object) -> bool:
     """Tell whether a value is a list of documents, and of nothing else."""
-    items = flat(value) if isinstance(value, list | tuple) else iter(())
+    items = flatten_documents(value) if isinstance(value, list | tuple) else iter(())
     first = next(items, None)
     return _record(first) is not None and all(_record(item) is not None for item in items)
 
@@ -670,7 +672,7 @@ def as_mapping(value: object) -> Mapping[Any, Any] | None:
     return None
 
 
-def _may_be_other(value: object) -> bool:
+def _may_not_be_question(value: object) -> bool:
     """Tell whether a value under the question's key may be something other than a question."""
     return value is None or isinstance(value, BaseMessage) or as_mapping(value) is not None
 

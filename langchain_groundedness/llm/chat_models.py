@@ -9,9 +9,17 @@ from pydantic import BeforeValidator
 
 from langchain_groundedness._runtime.options import as_runnable
 from langchain_groundedness.exceptions import require
-from langchain_groundedness.types import Accepts
+from langchain_groundedness.types import AcceptedTypes
 
-__all__ = ["MODEL_NAMES", "ChatModel", "GivenModel", "memoized", "model_name", "recall", "remember"]
+__all__ = [
+    "MODEL_NAMES",
+    "ChatModel",
+    "GivenModel",
+    "cache_value",
+    "cached_value",
+    "memoized",
+    "model_name",
+]
 
 
 MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
@@ -31,7 +39,7 @@ GivenModel: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | str
 """A chat model, a function that becomes a runnable, or `provider:name` for LangChain's
 `init_chat_model` (extra `agents`)."""
 
-ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model), Accepts(GivenModel)]
+ChatModel = Annotated[Runnable[Any, Any], BeforeValidator(_chat_model), AcceptedTypes(GivenModel)]
 """An option that takes a `GivenModel`."""
 
 
@@ -54,12 +62,12 @@ def _entries_of(owner: object) -> dict[object, Any]:
     return _ENTRIES.setdefault(id(owner), {})
 
 
-def recall(model: Runnable[Any, Any], subject: str) -> int | None:
+def cached_value(model: Runnable[Any, Any], subject: str) -> int | None:
     """Return a remembered value of a model, or `None`."""
     return _ENTRIES.get(id(model), {}).get(subject)
 
 
-def remember(model: Runnable[Any, Any], subject: str, value: int) -> None:
+def cache_value(model: Runnable[Any, Any], subject: str, value: int) -> None:
     """Remember a value of a model."""
     _entries_of(model)[subject] = value
 

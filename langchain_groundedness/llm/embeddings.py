@@ -21,7 +21,7 @@ class VectorsError(GroundednessError):
     """The embeddings are not one usable vector per text."""
 
 
-class _Unrecorded(Runnable[Any, Any]):
+class _UntracedCall(Runnable[Any, Any]):
     """Calls embeddings without creating a run, so that traces do not store every vector."""
 
     def __init__(self, call: Callable[..., Any], acall: Callable[..., Any]) -> None:
@@ -38,13 +38,13 @@ class _Unrecorded(Runnable[Any, Any]):
 
 def embedding_of_documents(embeddings: Embeddings, texts: Sequence[str]) -> ModelCall:
     """Request the vectors of texts."""
-    embed = _Unrecorded(embeddings.embed_documents, embeddings.aembed_documents)
+    embed = _UntracedCall(embeddings.embed_documents, embeddings.aembed_documents)
     return ModelCall(embed, list(texts))
 
 
 def embedding_of_query(embeddings: Embeddings, text: str) -> ModelCall:
     """Request the vector of a query."""
-    return ModelCall(_Unrecorded(embeddings.embed_query, embeddings.aembed_query), text)
+    return ModelCall(_UntracedCall(embeddings.embed_query, embeddings.aembed_query), text)
 
 
 def unit_rows(reply: Any, *, texts: int) -> Vectors:

@@ -188,7 +188,7 @@ def check_prompt(
         raise ConfigurationError(msg)
     if unknown := have - accepted:
         msg = (
-            f"the prompt has {_braces(unknown)}, which nothing fills; accepted are "
+            f"the prompt has unknown variables: {_braces(unknown)}; accepted are "
             f"{_braces(required | optional)}, or fill it with prompt.partial(...)"
         )
         raise ConfigurationError(msg)
@@ -300,7 +300,7 @@ def with_tag(shown: str, tag: str, *, wrong: str | None = None) -> str:
 
 _KINDS = ("evidence", "question", "answer", "reference", "claims?", "statements?")
 
-_UNSEEN = (
+_INVISIBLE = (
     r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e"
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f]*+"
 )
@@ -320,12 +320,12 @@ _TOKENS = (
     r"/?(?:invoke|parameter)\b",
 )
 """What follows the sign in control tokens of chat templates: those of ChatML, Llama, Gemma,
-DeepSeek, Qwen, Phi and T5, and the tags of tool calls that models have learnt."""
+DeepSeek, Qwen, Phi and T5, and the tags of tool calls that models have learned."""
 
-_NAMES = "|".join(_UNSEEN.join(re.findall(r"\w\??", kind)) for kind in _KINDS)
+_NAMES = "|".join(_INVISIBLE.join(re.findall(r"\w\??", kind)) for kind in _KINDS)
 
 _TAG = re.compile(
-    rf"<(?={_UNSEEN}(?:(?:/{_UNSEEN})?(?:{_NAMES})\b|{'|'.join(_TOKENS)}))", re.IGNORECASE
+    rf"<(?={_INVISIBLE}(?:(?:/{_INVISIBLE})?(?:{_NAMES})\b|{'|'.join(_TOKENS)}))", re.IGNORECASE
 )
 
 _BRACKET = re.compile(

@@ -20,9 +20,9 @@ __all__ = [
     "numbered_line",
     "numbered_lines",
     "parse_json",
+    "reply_fault",
     "reply_in_error",
     "reply_text",
-    "shortcoming",
     "tool_calls",
     "whole_text",
 ]
@@ -118,7 +118,7 @@ def cut_at_limit(raw: Any) -> bool:
     return bool(ended & {"length", "max_tokens"})
 
 
-def shortcoming(raw: Any) -> str | None:
+def reply_fault(raw: Any) -> str | None:
     """Say what is plainly wrong with a reply that could not be used."""
     if cut_at_limit(raw):
         return "it was cut off at the limit of tokens, see the model's max_tokens"

@@ -25,19 +25,19 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.timeouts import RetryBudget
 from langchain_groundedness.exceptions import OutputParsingError
-from langchain_groundedness.llm.chat_models import recall, remember
+from langchain_groundedness.llm.chat_models import cache_value, cached_value
 from langchain_groundedness.llm.prompts import sanitized
 from langchain_groundedness.llm.replies import (
     complete_lines,
     is_refusal,
     is_refusal_error,
     parse_json,
+    reply_fault,
     reply_in_error,
     reply_text,
-    shortcoming,
 )
 
-__all__ = ["ModelRefusedError", "StructuredModel", "unsupported"]
+__all__ = ["ModelRefusedError", "StructuredModel", "may_be_unsupported"]
 
 _SUBJECT = "structured output"
 _FAILED = "structured output failed once"
@@ -104,7 +104,7 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         reply, why = self._read(raw, read)
         then = "and no call was left for a second attempt"
         if reply is None and (budget is None or budget.take()):
-            again = [*messages, *self._complaint(raw, why), *instructions(_PLAIN)]
+            again = [*messages, *self._retry_messages(raw, why), *instructions(_PLAIN)]
             raw = yield ModelCall(self.model, again, self.timeout)
             reply, why = self._read(raw, read)
             then = "and neither could the second one"
@@ -115,11 +115,11 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
             raise OutputParsingError(msg, raw=reply_text(raw), prompt_name=self.name)
         return reply
 
-    def _complaint(self, raw: Any, why: str) -> list[BaseMessage]:
+    def _retry_messages(self, raw: Any, why: str) -> list[BaseMessage]:
         """Describe the fault; only a model asked in plain text is shown its own reply again."""
         # A small model repeats a bad reply that it is shown, but an unchanged prompt would get
         # the same reply.
-        if self._proven != _PLAIN:
+        if self._known_method != _PLAIN:
             return [HumanMessage(f"A first reply does not count: {why}.")]
         complaint = f"That reply does not count: {why}. Give the reply in the form asked for."
         return [AIMessage(sanitized(reply_text(raw)) or "…"), HumanMessage(complaint)]
@@ -132,8 +132,8 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
     ) -> Flow[Any]:
         """Try each structured-output method until the model accepts one, and remember it."""
         # A method that failed only once is tried again: the server may have had an outage.
-        proven = self._proven
-        step, sure, failed = proven or 0, True, recall(self.model, _FAILED) is not None
+        proven = self._known_method
+        step, sure, failed = proven or 0, True, cached_value(self.model, _FAILED) is not None
         while True:
             if step not in self._built:
                 self._built[step] = _built(self.model, self.reply_schema, step)
@@ -148,24 +148,24 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
                     raise self._refusal(None) from exc
                 raw = reply_in_error(exc)
                 if raw is None:
-                    if proven is not None or step == _PLAIN or not unsupported(exc):
+                    if proven is not None or step == _PLAIN or not may_be_unsupported(exc):
                         raise
                     if budget is not None and not budget.take():
                         raise
-                    step, sure = step + 1, sure and (failed or not _may_pass(exc))
+                    step, sure = step + 1, sure and (failed or not _may_be_transient(exc))
                     continue
             self._remember(_SUBJECT if sure else _FAILED, step)
             return raw
 
     @property
-    def _proven(self) -> int | None:
+    def _known_method(self) -> int | None:
         """The step of the ladder that is known to work; when asked for it plainly, the last."""
-        return _PLAIN if self.plain else recall(self.model, _SUBJECT)
+        return _PLAIN if self.plain else cached_value(self.model, _SUBJECT)
 
     def _remember(self, subject: str, step: int) -> None:
         """Remember what worked, unless nothing else was tried."""
         if not self.plain:
-            remember(self.model, subject, step)
+            cache_value(self.model, subject, step)
 
     def _refusal(self, raw: Any) -> ModelRefusedError:
         msg = f"the model refused to answer {self.name!r}"
@@ -186,12 +186,12 @@ class StructuredModel(FlowRunnable[dict[str, Any], ReplyT], Generic[ReplyT]):
         if reply is None and self.from_text is not None:
             reply = self.from_text(complete_lines(raw))
         if reply is None:
-            return None, shortcoming(raw) or "it is not in the form that was asked for"
+            return None, reply_fault(raw) or "it is not in the form that was asked for"
         why = self.why_unusable(reply) if self.why_unusable else None
-        return (reply, "") if why is None else (None, shortcoming(raw) or why)
+        return (reply, "") if why is None else (None, reply_fault(raw) or why)
 
 
-def unsupported(exc: Exception) -> bool:
+def may_be_unsupported(exc: Exception) -> bool:
     """Tell whether an error may mean that the model or its server does not support an option."""
     if any("ContextOverflow" in cls.__name__ for cls in type(exc).__mro__):
         return False
@@ -200,7 +200,7 @@ def unsupported(exc: Exception) -> bool:
     return isinstance(exc, NotImplementedError | TypeError | ValueError)
 
 
-def _may_pass(exc: Exception) -> bool:
+def _may_be_transient(exc: Exception) -> bool:
     """Tell whether an error may have nothing to do with the form that was asked for."""
     return _status(exc) in {404, 500} and not _NAMES_THE_FORM.search(str(exc))
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from langchain_groundedness.types import Usage
 
-__all__ = ["UsageCounter", "count_cached", "counted"]
+__all__ = ["UsageCounter", "count_cached", "with_usage_counter"]
 
 
 class UsageCounter(BaseCallbackHandler):
@@ -66,7 +66,7 @@ class UsageCounter(BaseCallbackHandler):
             self._usage = self._usage.model_copy(update=sums)
 
 
-def counted(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
+def with_usage_counter(config: RunnableConfig) -> tuple[RunnableConfig, UsageCounter]:
     """Attach a usage counter to a config; return both."""
     counter = UsageCounter()
     callbacks = config.get("callbacks")

@@ -34,7 +34,7 @@ from typing_extensions import override
 from langchain_groundedness._runtime.options import require_bool
 from langchain_groundedness.audit import AuditLog
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.inputs.formats import generated
+from langchain_groundedness.inputs.formats import mark_as_generated
 from langchain_groundedness.middleware.answer_check import (
     AfterRetries,
     AnswerCheck,
@@ -266,7 +266,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
             return approved
         request, call = self._prepared(request)
         response = _without_evidence(handler(request))
-        return self._extended(
+        return self._with_state_update(
             request, response, self._check.check_response(request.state, response, call)
         )
 
@@ -290,7 +290,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         request, call = self._prepared(request)
         response = _without_evidence(await handler(request))
         update = await self._check.acheck_response(request.state, response, call)
-        return self._extended(request, response, update)
+        return self._with_state_update(request, response, update)
 
     def wrap_tool_call(
         self,
@@ -308,7 +308,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         """
         with ModelWatcher.watch() as watcher:
             result = handler(request)
-        return marked(result) if watcher.found else result
+        return mark_generated(result) if watcher.found else result
 
     async def awrap_tool_call(
         self,
@@ -326,7 +326,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         """
         with ModelWatcher.watch() as watcher:
             result = await handler(request)
-        return marked(result) if watcher.found else result
+        return mark_generated(result) if watcher.found else result
 
     def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], GuardedCall | None]:
         seen = with_held_answers({**request.state, "messages": request.messages})["messages"]
@@ -337,7 +337,7 @@ class GroundednessMiddleware(AgentMiddleware[GroundednessState, Any, Any]):
         call = self._check.guarded_call(request.state, hold=self._hold, structured=structured)
         return request.override(model=guarded_model(request.model, call)), call
 
-    def _extended(
+    def _with_state_update(
         self, request: ModelRequest[Any], response: ModelResponse[Any], update: dict[str, Any]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Pass the outcome on through the state, since another process may go on."""
@@ -403,7 +403,9 @@ def groundedness_node(  # noqa: PLR0913  (options by keyword)
 
 def _without_evidence(response: ModelResponse[Any]) -> ModelResponse[Any]:
     """Mark the tool message of a structured answer, which repeats it."""
-    response.result = [generated(m) if isinstance(m, ToolMessage) else m for m in response.result]
+    response.result = [
+        mark_as_generated(m) if isinstance(m, ToolMessage) else m for m in response.result
+    ]
     return response
 
 
@@ -454,12 +456,14 @@ _watching: ContextVar[ModelWatcher | None] = ContextVar("groundedness_watching",
 register_configure_hook(_watching, inheritable=True)
 
 
-def marked(result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+def mark_generated(result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
     """Mark what a tool returned as text that a model wrote."""
     if isinstance(result, ToolMessage):
-        return generated(result)
+        return mark_as_generated(result)
     update = result.update
     if not isinstance(update, Mapping) or not isinstance(update.get("messages"), list):
         return result
-    messages = [generated(m) if isinstance(m, ToolMessage) else m for m in update["messages"]]
+    messages = [
+        mark_as_generated(m) if isinstance(m, ToolMessage) else m for m in update["messages"]
+    ]
     return replace(result, update={**update, "messages": messages})

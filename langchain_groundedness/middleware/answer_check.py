@@ -45,10 +45,10 @@ from langchain_groundedness.inputs.formats import (
 from langchain_groundedness.llm.prompts import fence, on_one_line
 from langchain_groundedness.middleware.guarded_model import GuardedCall
 from langchain_groundedness.middleware.messages import (
-    HeldAnswer,
+    PendingAnswer,
     annotated,
     edited_fields,
-    emptied,
+    empty_like,
     in_paragraphs,
     rewritten,
     values_of,
@@ -60,9 +60,9 @@ from langchain_groundedness.middleware.review_decisions import (
     EditAnswer,
     Reject,
     Respond,
-    ask,
     can_pause,
     first_decision,
+    interrupt_for_review,
     review_of,
 )
 from langchain_groundedness.middleware.state import (
@@ -87,9 +87,9 @@ from langchain_groundedness.pipeline.recording import (
     PendingRecord,
     Recorder,
     log_for,
-    suggested,
+    suggested_answer,
     thread_of,
-    unaudited,
+    without_audit_log,
 )
 from langchain_groundedness.runnable import GroundednessRunnable
 from langchain_groundedness.types import Edit, GroundednessResult
@@ -414,11 +414,11 @@ class AnswerCheck:
             msg = f"context_extractor must be callable, got {type(extractor).__name__}"
             raise ConfigurationError(msg)
         log = log_for(checker, audit_log)
-        checker = unaudited(checker)
+        checker = without_audit_log(checker)
         ours = checker if isinstance(checker, GroundednessRunnable) else None
         self._actions = Actions(
             strips_unverifiable=ours is None or ours.on_unverifiable != "keep",
-            judged=ours.check.judged if ours else _as_it_is,
+            judged=ours.check.judged if ours else _unchanged_result,
             **options,
         )
         self._require_use_of_edits(ours)
@@ -503,7 +503,7 @@ class AnswerCheck:
         try:
             source = self._source({**state, "messages": messages, "structured_response": None})
         except Exception as exc:  # noqa: BLE001  (without evidence, nothing counts as verified)
-            source = _unread("")
+            source = _unreadable_input("")
             _warn("reading the state", exc)
         # Any other checker needs the whole answer: until then, no text is released.
         ours = self.checker if isinstance(self.checker, GroundednessRunnable) else None
@@ -523,14 +523,14 @@ class AnswerCheck:
         if key is None and turn.final is None:
             return self._not_judged(turn, "the turn ends without an answer")
         try:
-            if key is None and turn.handed_over:
+            if key is None and turn.is_returned_directly:
                 why = "the answer is a tool's own result, handed over as it is"
                 return self._not_judged(turn, why)
             source = self._source(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)
             last = turn.final.text if turn.final else ""
             text = str(state_value(state, key) if key else last)
-            source = _unread(text)
+            source = _unreadable_input(text)
             result = self._failed(source, "reading the state", exc)
             return Answer(_as_message(turn, text) if key else turn, source, result, key=key)
         if (live := _live_result(state, turn, source)) is not None:
@@ -612,7 +612,9 @@ class AnswerCheck:
             action = self._action(turn, result)
             if action in {"retry", "review"}:
                 _replace_messages(response, turn, self._actions.placeholders(turn))
-                held = HeldAnswer(turn.own_messages, turn.structured, plain_result(result)).packed()
+                held = PendingAnswer(
+                    turn.own_messages, turn.structured, plain_result(result)
+                ).packed()
                 waiting = turn_record(turn, "waiting")
                 return {STATE_KEY: {**waiting, _HELD: [*_held(state, turn), held]}}
             update = self._conclude(answer, result, recording, action)
@@ -661,12 +663,14 @@ class AnswerCheck:
             recording.wait(result)
             decided = None
             while decided is None:
-                decided = recording.first(ask(answer.turn, result, recording.record_id))
+                decided = recording.first(
+                    interrupt_for_review(answer.turn, result, recording.record_id)
+                )
             update = self._actions.reviewed(answer.turn, result, decided)
         else:
             update = self._actions.take(action, answer.turn, result)
         if answer.key is not None:
-            update = _into_key(update, answer.key, result)
+            update = _write_answer_key(update, answer.key, result)
         recording.end(result, update)
         return update
 
@@ -676,7 +680,7 @@ class AnswerCheck:
         return {**update, STATE_KEY: {**update[STATE_KEY], **plain_result(result, KEPT)}}
 
 
-def _as_it_is(result: GroundednessResult, _: Any) -> GroundednessResult:
+def _unchanged_result(result: GroundednessResult, _: Any) -> GroundednessResult:
     """Return a result unchanged: a function of the module, so that a middleware can be pickled."""
     return result
 
@@ -702,7 +706,7 @@ def _replace_messages(
     response.result = [new.get(m.id, m) for m in response.result]
     if turn.structured is not None:
         # Without a structured response, LangChain would ask the model again.
-        response.structured_response = structured or emptied(turn.structured)
+        response.structured_response = structured or empty_like(turn.structured)
 
 
 def _finished(state: Any) -> dict[str, Any] | None:
@@ -710,7 +714,7 @@ def _finished(state: Any) -> dict[str, Any] | None:
     turn = read_turn(state)
     done, approved = _done(state, turn), approved_response(state)
     if approved is not None:
-        messages = _in_place(state, approved.model_response.result)
+        messages = _approved_at_end(state, approved.model_response.result)
         structured: Any = approved.model_response.structured_response
     elif done is None or done["digest"] not in {None, _digest_of(turn.final, turn.structured)}:
         return None
@@ -734,7 +738,7 @@ def _done(state: Any, turn: Turn) -> dict[str, Any] | None:
     return record.get(_DONE_IN_MODEL_STEP) if same else None
 
 
-def _in_place(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
+def _approved_at_end(state: Any, answer: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Put an approved answer at the end, even if other middleware has skipped the model call."""
     # It replaces what that middleware wrote, such as a message about a reached limit.
     ids = [message.id for message in state["messages"]]
@@ -750,7 +754,7 @@ def _held(state: Any, turn: Turn) -> list[str]:
 def with_held_answers(state: Any) -> Any:
     """Put the answers of the last turn that nobody may see yet back into a state."""
     turn = read_turn(state)
-    answers = [HeldAnswer.unpacked(packed) for packed in _held(state, turn)]
+    answers = [PendingAnswer.unpacked(packed) for packed in _held(state, turn)]
     if not answers:
         return state
     known = {message.id: message for each in answers for message in each.messages}
@@ -772,7 +776,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     if outcome in _NOT_SHOWN:
         (message_data,) = update["messages"]
         message = message_to_model(message_data["content"], id=message_data["id"])
-        held = [*held, HeldAnswer([message]).packed()]
+        held = [*held, PendingAnswer([message]).packed()]
         shown = {**message_data, "content": _HIDDEN_REQUEST}
         return {**update, "messages": [shown], STATE_KEY: {**update[STATE_KEY], _HELD: held}}
     if outcome != "approved":
@@ -780,7 +784,7 @@ def _released(state: Any, update: dict[str, Any], turn: Turn) -> dict[str, Any]:
     # By way of the model's step, so that hooks of other middleware after it see the answer.
     new = {m.id: m for m in update.get("messages", ())}
     messages = [new.get(m.id, m) for m in turn.own_messages]
-    packed = HeldAnswer(messages, turn.structured).packed()
+    packed = PendingAnswer(messages, turn.structured).packed()
     record = {**update[STATE_KEY], "drafts": list(turn.drafts), _HELD: [packed]}
     return {STATE_KEY: {**record, _DONE_IN_MODEL_STEP: _APPROVED}, "jump_to": "model"}
 
@@ -790,7 +794,7 @@ def approved_response(state: Any, response_format: Any = None) -> ExtendedModelR
     held = _held(state, read_turn(state))
     if not held or state[STATE_KEY]["outcome"] != "approved":
         return None
-    answer = HeldAnswer.unpacked(held[-1])
+    answer = PendingAnswer.unpacked(held[-1])
     structured = answer.structured
     if structured is not None:
         placeholder = state_value(state, "structured_response")
@@ -841,7 +845,7 @@ class _Recording:
 
     def wait(self, result: GroundednessResult) -> None:
         """Record that a person is asked; a resumed run changes nothing."""
-        self._fields["suggested_answer"] = suggested(result)
+        self._fields["suggested_answer"] = suggested_answer(result)
         waiting = {**self._fields, "outcome": "waiting", "shown_answer": None}
         self._pending.end(result, **waiting, review=Review(status="waiting"))
 
@@ -928,7 +932,7 @@ def _live_result(state: Any, turn: Turn, source: CheckInput) -> GroundednessResu
     return result if result.original_answer == source.answer else None
 
 
-def _unread(answer: str) -> CheckInput:
+def _unreadable_input(answer: str) -> CheckInput:
     """Make the input for an answer from a state that cannot be read."""
     try:
         return CheckInput(answer=answer).labelled(ensure_config().get("metadata") or {})
@@ -959,7 +963,9 @@ def _of_question(state: Any, turn: Turn, question: str) -> Turn:
     return replace(turn, key=question, retries=retries, drafts=())
 
 
-def _into_key(update: dict[str, Any], key: str, result: GroundednessResult) -> dict[str, Any]:
+def _write_answer_key(
+    update: dict[str, Any], key: str, result: GroundednessResult
+) -> dict[str, Any]:
     record = {**update[STATE_KEY], "message_id": None, "drafts": []}
     text = _last_text(update)
     changed = text is not None and text != result.original_answer

@@ -18,10 +18,10 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from pydantic import PrivateAttr
 
-from langchain_groundedness._runtime.streams import Closing
+from langchain_groundedness._runtime.streams import ClosingStream
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.inputs.formats import CheckInput
-from langchain_groundedness.llm.usage import counted
+from langchain_groundedness.llm.usage import with_usage_counter
 from langchain_groundedness.pipeline.events import EventStream
 from langchain_groundedness.pipeline.release import Release, ReleaseRules
 from langchain_groundedness.pipeline.runs import arun_live, run_live
@@ -113,8 +113,8 @@ class _Guarded:
                         observer.publish()
                 yield from observer.finish()
                 observer.publish()
-            except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
-                observer.give_up(exc)
+            except Exception as exc:  # noqa: BLE001  (`on_error` raises it again if it must)
+                observer.on_error(exc)
                 for _ in texts:
                     yield from observer.released()
                 yield from observer.released()
@@ -124,9 +124,9 @@ class _Guarded:
     ) -> AsyncIterator[ChatGenerationChunk]:
         observer = _StreamObserver(self._guarded_call)
         written = observer.atexts(self._original, messages, stop=stop, **kwargs)
-        async with Closing(written) as texts:
+        async with ClosingStream(written) as texts:
             try:
-                async with Closing(arun_live(texts, observer.live, observer.config)) as steps:
+                async with ClosingStream(arun_live(texts, observer.live, observer.config)) as steps:
                     async for _ in steps:
                         for chunk in observer.released():
                             yield chunk
@@ -134,8 +134,8 @@ class _Guarded:
                 for chunk in observer.finish():
                     yield chunk
                 await observer.apublish()
-            except Exception as exc:  # noqa: BLE001  (`give_up` raises it again if it must)
-                observer.give_up(exc)
+            except Exception as exc:  # noqa: BLE001  (`on_error` raises it again if it must)
+                observer.on_error(exc)
                 async for _ in texts:
                     for chunk in observer.released():
                         yield chunk
@@ -172,7 +172,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OnlyVerified(ReleaseRules):
+class _VerifiedOnlyRules(ReleaseRules):
     """Withholds sentences with a failed claim that was not corrected."""
 
     def edits(self, text: str, sentence: Any, made: Sequence[Edit] = ()) -> tuple[Edit, ...]:
@@ -193,8 +193,8 @@ class _StreamObserver:
         source, checker = call.source, call.checker
         given = {"documents": list(source.documents), "question": source.question, **source.labels}
         self.live = checker.live(removes=call.hold, **given)
-        self.config, self._counter = counted(call.config)
-        rules = _OnlyVerified(
+        self.config, self._counter = with_usage_counter(call.config)
+        rules = _VerifiedOnlyRules(
             on_unchecked="hold_back",
             unchecked_marker="",
             contradicted_marker="",
@@ -207,8 +207,8 @@ class _StreamObserver:
         self._due: list[ChatGenerationChunk] = []
         self._model_error: BaseException | None = None
         self._holds_rest = call.silent
-        self._any_left = False
-        self._untold: list[GroundednessResultChunk] = []
+        self._any_released = False
+        self._unpublished: list[GroundednessResultChunk] = []
 
     def texts(self, model: BaseChatModel, /, *given: Any, **kwargs: Any) -> Generator[str]:
         """Call the model, and give its texts."""
@@ -230,7 +230,7 @@ class _StreamObserver:
             if not _streams(model, "_stream", "_astream"):
                 yield self._take(_as_chunk(await model._agenerate(*given, **kwargs)))  # noqa: SLF001  (LangChain's hook)
                 return
-            async with Closing(model._astream(*given, **kwargs)) as chunks:  # noqa: SLF001  (LangChain's hook)
+            async with ClosingStream(model._astream(*given, **kwargs)) as chunks:  # noqa: SLF001  (LangChain's hook)
                 async for chunk in chunks:
                     yield self._take(chunk)
         except Exception as exc:
@@ -266,7 +266,7 @@ class _StreamObserver:
         for chunk in self._new_chunks():
             await self._events.apublish(chunk)
 
-    def give_up(self, error: Exception) -> None:
+    def on_error(self, error: Exception) -> None:
         """Release nothing more after an error of the check; raise any other error."""
         wanted = isinstance(error, VerificationError) and self._call.checker.raise_on_failure
         if error is self._model_error or wanted:
@@ -280,12 +280,12 @@ class _StreamObserver:
 
     def _new_chunks(self) -> list[GroundednessResultChunk]:
         """Return new events; text before a tool call is not an answer."""
-        self._untold += self.live.take()
+        self._unpublished += self.live.take()
         if self._calls_tools or self._call.silent:
-            self._untold.clear()
+            self._unpublished.clear()
         if not self._call.source.documents and not self.live.closed:
             return []
-        news, self._untold = self._untold, []
+        news, self._unpublished = self._unpublished, []
         return news
 
     def _take(self, chunk: ChatGenerationChunk) -> str:
@@ -305,9 +305,9 @@ class _StreamObserver:
         message: Any = chunk.message
         calls = [] if self._call.silent else message.tool_call_chunks
         about = (calls, message.usage_metadata, message.response_metadata, chunk.generation_info)
-        if self._any_left and not any(about):
+        if self._any_released and not any(about):
             return None
-        self._any_left = True
+        self._any_released = True
         kept = {name: getattr(message, name) for name in _RELEASED_AT_ONCE}
         bare = AIMessageChunk(content="", tool_call_chunks=calls, **kept)
         return ChatGenerationChunk(message=bare, generation_info=chunk.generation_info)

@@ -25,15 +25,15 @@ from langchain_core.messages.content import NonStandardAnnotation
 from pydantic import BaseModel, RootModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from langchain_groundedness.inputs.formats import as_mapping, leaves_of, shown_leaf
+from langchain_groundedness.inputs.formats import as_mapping, iter_leaves, leaf_text
 from langchain_groundedness.middleware.state import plain
 from langchain_groundedness.types import Citation, ClaimVerdict, Edit, GroundednessResult
 
 __all__ = [
-    "HeldAnswer",
+    "PendingAnswer",
     "annotated",
     "edited_fields",
-    "emptied",
+    "empty_like",
     "in_paragraphs",
     "rewritten",
     "values_of",
@@ -46,13 +46,13 @@ _OURS = "groundedness"
 _WHERE = ("document", "document_id", "start", "end")
 """What an annotation says about the place of a citation."""
 
-_BARE = (str, int, float, bool, list, dict)
+_CAN_BE_EMPTY = (str, int, float, bool, list, dict)
 """Types of fields that can be empty."""
 
 MessageT = TypeVar("MessageT", bound=BaseMessage)
 
 
-class HeldAnswer(NamedTuple):
+class PendingAnswer(NamedTuple):
     """An answer that waits in the state for a reviewer, or is a draft that the model replaces."""
 
     messages: Sequence[BaseMessage]
@@ -68,7 +68,7 @@ class HeldAnswer(NamedTuple):
         return b64encode(zlib.compress(json.dumps(data).encode())).decode()
 
     @classmethod
-    def unpacked(cls, packed: str) -> "HeldAnswer":
+    def unpacked(cls, packed: str) -> "PendingAnswer":
         """Read it back."""
         messages, structured, result = json.loads(zlib.decompress(b64decode(packed)))
         return cls(messages_from_dict(messages), structured, result)
@@ -86,7 +86,7 @@ class HeldAnswer(NamedTuple):
         return self.structured
 
 
-def emptied(value: Any) -> Any:
+def empty_like(value: Any) -> Any:
     """Return an empty value of the same type, as the placeholder of a structured response."""
     if is_dataclass(value):
         empty_copy = copy(value)
@@ -96,7 +96,9 @@ def emptied(value: Any) -> Any:
     if isinstance(value, BaseModel):
         empty = type(value).model_construct()
         fields = {name: getattr(value, name) for name in type(value).model_fields}
-        empty.__dict__ |= {name: type(v)() for name, v in fields.items() if type(v) in _BARE}
+        empty.__dict__ |= {
+            name: type(v)() for name, v in fields.items() if type(v) in _CAN_BE_EMPTY
+        }
         with suppress(Exception):  # whatever a computed field raises that cannot do without
             empty.model_dump(warnings=False)
             return empty
@@ -290,7 +292,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
 
 def in_paragraphs(value: Any, text: str) -> str:
     """Separate the values of a structured answer, so that no two read as one sentence."""
-    parts = [prefix + shown_leaf(leaf) for _, prefix, leaf in leaves_of(value)]
+    parts = [prefix + leaf_text(leaf) for _, prefix, leaf in iter_leaves(value)]
     return "\n\n".join(parts) if "\n".join(parts) == text else text
 
 
@@ -341,7 +343,7 @@ def _data_of(value: Any) -> Any:
 
 def _leaves(value: Any, text: str) -> list[_Leaf]:
     """Find the values in the text; none if they do not match it."""
-    walked = [(path, prefix, shown_leaf(leaf)) for path, prefix, leaf in leaves_of(value)]
+    walked = [(path, prefix, leaf_text(leaf)) for path, prefix, leaf in iter_leaves(value)]
     for between in ("\n\n", "\n"):
         if between.join(prefix + shown for _, prefix, shown in walked) != text:
             continue
@@ -356,7 +358,7 @@ def _leaves(value: Any, text: str) -> list[_Leaf]:
 
 def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
     """Give the values of a structured answer with their places."""
-    return [(path, leaf) for path, _, leaf in leaves_of(value)]
+    return [(path, leaf) for path, _, leaf in iter_leaves(value)]
 
 
 def _rebuilt(value: Any, changes: Mapping[tuple[Any, ...], Any]) -> Any:

@@ -30,7 +30,7 @@ from langchain_groundedness.exceptions import (
     ReviewConflictError,
 )
 from langchain_groundedness.middleware.state import Turn, state_record
-from langchain_groundedness.pipeline.recording import suggested
+from langchain_groundedness.pipeline.recording import suggested_answer
 from langchain_groundedness.types import GroundednessResult
 
 __all__ = [
@@ -40,9 +40,9 @@ __all__ = [
     "Reject",
     "Respond",
     "aresume_reviewed",
-    "ask",
     "can_pause",
     "first_decision",
+    "interrupt_for_review",
     "resume_reviewed",
     "resume_value",
     "review_of",
@@ -158,7 +158,7 @@ def can_pause() -> bool:
     return False
 
 
-def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
+def interrupt_for_review(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
     """Interrupt the run for a review; returns the decision when it is resumed."""
     said = "The answer is not grounded in what the tools returned"
     if result.is_trusted:
@@ -170,7 +170,7 @@ def ask(turn: Turn, result: GroundednessResult, record_id: str) -> Decided:
         "action_requests": [{"name": _ACTION, "args": answer, "description": description}],
         "review_configs": [{"action_name": _ACTION, "allowed_decisions": decisions}],
         "groundedness": state_record(result, turn, "annotated"),
-        "suggestion": suggested(result),
+        "suggestion": suggested_answer(result),
         "record_id": record_id,
     }
     try:
@@ -301,7 +301,7 @@ def resume_reviewed(
     """
     if (config := _config_of(record, config)) is None:
         return None
-    answer = _answer(graph.get_state(config, subgraphs=True), record)
+    answer = _resume_command(graph.get_state(config, subgraphs=True), record)
     return None if answer is None else graph.invoke(answer, config)
 
 
@@ -324,7 +324,7 @@ async def aresume_reviewed(
     """
     if (config := _config_of(record, config)) is None:
         return None
-    answer = _answer(await graph.aget_state(config, subgraphs=True), record)
+    answer = _resume_command(await graph.aget_state(config, subgraphs=True), record)
     return None if answer is None else await graph.ainvoke(answer, config)
 
 
@@ -348,7 +348,7 @@ def _decided_review(record: AuditRecord) -> Review:
     return review
 
 
-def _answer(snapshot: Any, record: AuditRecord) -> Command[Any] | None:
+def _resume_command(snapshot: Any, record: AuditRecord) -> Command[Any] | None:
     """Resume only the interrupt of this record, once the decision has taken effect."""
     if record.review.time is not None and record.review.time > datetime.now(UTC):
         return None

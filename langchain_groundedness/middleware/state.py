@@ -17,11 +17,11 @@ from langchain_groundedness.inputs.formats import (
     LABELS,
     CheckInput,
     InputReader,
-    generated,
     is_question,
+    limit_earlier_documents,
+    mark_as_generated,
+    split_turns,
     tool_documents,
-    turns_of,
-    within_budget,
 )
 from langchain_groundedness.types import GroundednessResult
 
@@ -70,11 +70,11 @@ class Turn:
     """Ids of this turn's refused answers that are still in the state, and of their feedback."""
 
     @property
-    def handed_over(self) -> bool:
+    def is_returned_directly(self) -> bool:
         """Whether a tool's own result, with no documents beside it, is the answer."""
         if not isinstance(self.final, ToolMessage) or self.structured is not None:
             return False
-        return not any(tool_documents([generated(self.final)]))
+        return not any(tool_documents([mark_as_generated(self.final)]))
 
     @property
     def own_messages(self) -> tuple[BaseMessage, ...]:
@@ -216,7 +216,7 @@ def kept_evidence(state: Any, reader: InputReader) -> dict[str, Any]:
     elif questions:
         number += 1 if known else len(questions)
     results = {result["message"]: result for result in known.get("results", ())}
-    for back, turn in enumerate(reversed(turns_of(messages))):
+    for back, turn in enumerate(reversed(split_turns(messages))):
         for message in turn:
             if isinstance(message, ToolMessage) and (back == 0 or _id(message) not in results):
                 results[_id(message)] = _result(message, number - back, reader)
@@ -238,7 +238,7 @@ def read_answer(state: Any, reader: InputReader) -> CheckInput:
     if source.documents and source.evidence_source == "returned":
         return source
     messages = messages_of(state)
-    read = {_id(m) for m in turns_of(messages)[-1] if isinstance(m, ToolMessage)}
+    read = {_id(m) for m in split_turns(messages)[-1] if isinstance(m, ToolMessage)}
     kept = kept_evidence(state, reader)
     turn = kept["turn"]
     others = [
@@ -247,7 +247,7 @@ def read_answer(state: Any, reader: InputReader) -> CheckInput:
         if result["message"] not in read and (reader.evidence == "thread" or result["turn"] == turn)
         for document in _documents(result, now=turn)
     ]
-    documents = (*source.documents, *within_budget(others, known=source.documents))
+    documents = (*source.documents, *limit_earlier_documents(others, known=source.documents))
     return source.model_copy(update={"documents": documents, "evidence_source": "retrieved"})
 
 

@@ -126,7 +126,7 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     """
     first: datetime | None = None
     last: datetime | None = None
-    total = _Counts()
+    total = _ValueCounts()
     days: _Groups = {}
     models: _Groups = {}
     classes: _Groups = {}
@@ -142,7 +142,7 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
             _group(models, record.versions.model or record.versions.verifier),
             _group(classes, record.query_class),
         )
-        for what, value in _facts(record):
+        for what, value in _counted_values(record):
             for counts in groups:
                 counts[what][value] += 1
     return AuditSummary(
@@ -155,24 +155,24 @@ def summarize(records: Iterable[AuditRecord]) -> AuditSummary:
     )
 
 
-class _Counts(defaultdict[str, Counter[Any]]):
+class _ValueCounts(defaultdict[str, Counter[Any]]):
     """Counts, by what is counted, how often each value of it came."""
 
     def __init__(self) -> None:
         super().__init__(Counter)
 
 
-_Groups = dict[str, _Counts]
+_Groups = dict[str, _ValueCounts]
 
 
-def _group(groups: _Groups, name: str | None) -> _Counts:
+def _group(groups: _Groups, name: str | None) -> _ValueCounts:
     """Find the counts of a group; beyond the limit, new groups are counted together."""
     name = name or _UNKNOWN
     is_other = name not in groups and len(groups) >= _MOST_GROUPS
-    return groups.setdefault(_OTHERS if is_other else name, _Counts())
+    return groups.setdefault(_OTHERS if is_other else name, _ValueCounts())
 
 
-def _facts(record: AuditRecord) -> Iterator[tuple[str, Any]]:
+def _counted_values(record: AuditRecord) -> Iterator[tuple[str, Any]]:
     """Give what is counted of a record, with its values."""
     review, action = record.review, record.decision.action
     yield "decision", action
@@ -192,7 +192,7 @@ def _facts(record: AuditRecord) -> Iterator[tuple[str, Any]]:
         yield "bucket", math.ceil(math.log(ms, _GROWTH))
 
 
-def _figures(name: str, counts: _Counts) -> GroupFigures:
+def _figures(name: str, counts: _ValueCounts) -> GroupFigures:
     claims, reviews, marks = counts["claim"], counts["review"], counts["mark"]
     checked = claims.total() - claims["unchecked"]
     return GroupFigures(

@@ -23,9 +23,9 @@ from langchain_groundedness.correction.edits import (
     apply_edits,
     check_edits,
     edited_claim,
+    inserts_more,
     is_covered,
     rewordings,
-    says_more,
     verdicts_after,
     without_overlaps,
 )
@@ -477,7 +477,7 @@ class Check:
         verdicts = reconcile(task, replies_of(ClaimVerdict, reply, source="verifier"))
         failed = {v.claim.id for v in verdicts if not self._clearly_supported(v)}
         for name, edits in self._reworded(state).items():
-            failed |= {name for edit, inserted in edits if says_more(edit, inserted)}
+            failed |= {name for edit, inserted in edits if inserts_more(edit, inserted)}
         return self._without_edits_of(failed, state)
 
     def _clearly_supported(self, verdict: ClaimVerdict) -> bool:

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessageChunk, RemoveMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.utils import AddableDict
 
-from langchain_groundedness._runtime.telemetry import Checking
+from langchain_groundedness._runtime.telemetry import CheckSpan
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.claims.statements import (
     AnswerSentence,
@@ -21,7 +21,7 @@ from langchain_groundedness.claims.statements import (
     sentence_claims,
 )
 from langchain_groundedness.correction.corrector import Corrector
-from langchain_groundedness.correction.edits import needed_to_remove, without_overlaps
+from langchain_groundedness.correction.edits import lookahead_for_removal, without_overlaps
 from langchain_groundedness.exceptions import InputFormatError
 from langchain_groundedness.inputs.formats import CheckInput, InputReader, has_text
 from langchain_groundedness.pipeline.check import Check, CheckState
@@ -92,12 +92,12 @@ class LiveCheck:
         self.edits_by_sentence = not check.edited_verdicts or type(check.corrector) is Corrector
         """Whether the edits of a sentence are known once it is checked."""
         self.check = check
-        self._checking = Checking(streamed=True)
+        self._checking = CheckSpan(streamed=True)
         self._read = read
         self._verify = check.verifying(edit=self.edits_by_sentence)
         self.removes = removes or bool(check.edited_verdicts)
         """Whether sentences may be removed, including surrounding white space and markers."""
-        self._upstream = Upstream(read, keep=not self._by_sentence)
+        self._upstream = UpstreamInput(read, keep=not self._by_sentence)
         self.text = ""
         """The answer so far, if it is read piece by piece."""
         self._reader = StatementReader(split_compound=getattr(extractor, "split_compound", False))
@@ -225,14 +225,14 @@ class LiveCheck:
             self.units.append(SentenceUnit(start, end, first, claims))
         if sentences:
             self._chunks.append(self._maker.claims(self.source, self._claims[known:]))
-        while self._planned < len(self.units) and self._plan(self.units[self._planned]):
+        while self._planned < len(self.units) and self._queue_job(self.units[self._planned]):
             self._planned += 1
 
-    def _plan(self, unit: SentenceUnit) -> bool:
+    def _queue_job(self, unit: SentenceUnit) -> bool:
         """Queue a job for a unit; return whether it was possible yet."""
         end: int | None = unit.end
         if self.removes:  # edits may need text after the sentence
-            end = len(self.text) if self.closed else needed_to_remove(self.text, unit.end)
+            end = len(self.text) if self.closed else lookahead_for_removal(self.text, unit.end)
         if end is None:
             return False
         source = self._context.model_copy(update={"answer": self.text[:end]})
@@ -285,7 +285,7 @@ _ANSWER = "answer"
 _ALL = "__remove_all__"  # LangGraph's id for all messages
 
 
-class Upstream:
+class UpstreamInput:
     """Collects input pieces: the text of a growing answer, or pieces that must be joined first.
 
     Texts, message chunks, and mappings with one of these under the key of the answer are read

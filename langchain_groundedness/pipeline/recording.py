@@ -22,9 +22,9 @@ __all__ = [
     "Recorder",
     "encoder_checksum",
     "log_for",
-    "suggested",
+    "suggested_answer",
     "thread_of",
-    "unaudited",
+    "without_audit_log",
 ]
 
 _T = TypeVar("_T")
@@ -142,7 +142,7 @@ def log_for(checker: object, given: object = None) -> AuditLog | None:
     return given
 
 
-def unaudited(checker: _T) -> _T:
+def without_audit_log(checker: _T) -> _T:
     """Return a copy of a checker that records nothing, for callers that record its results."""
     if log_for(checker) is None:
         return checker
@@ -152,7 +152,7 @@ def unaudited(checker: _T) -> _T:
     return copied  # type: ignore[no-any-return]  # a copy
 
 
-def suggested(result: GroundednessResult) -> str | None:
+def suggested_answer(result: GroundednessResult) -> str | None:
     """Return the corrected answer as a suggestion for the reviewer, if it differs."""
     return None if result.answer == result.original_answer else result.answer
 

@@ -103,7 +103,7 @@ class GuardedText(NamedTuple):
 def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText:
     """Return the releasable text of a completely checked answer."""
     answer = result.original_answer
-    verdicts = (*result.claims, *_without_claim(answer, result.claims))
+    verdicts = (*result.claims, *_unextracted_statements(answer, result.claims))
     lost = [v for v in verdicts if v.claim.start is None]
     unplaced = any(v.verdict == "unchecked" for v in lost)
     source = read_input(result).model_copy(update={"answer": answer})
@@ -183,7 +183,7 @@ class Release:
             return guarded.text
         answer = result.original_answer
         message = self._rules.blocked_message if guarded.blocked else ""
-        gap = _gap(answer, message)
+        gap = _separator(answer, message)
         for edit in guarded.edits:
             if guarded.blocked and edit.end == len(answer):
                 # The message follows the text, so withheld text is only removed.
@@ -275,7 +275,7 @@ class Release:
         self.stopped = True
         message, gap = self._rules.blocked_message, ""
         if self._immediate:
-            gap = _gap(self._live.text, message)
+            gap = _separator(self._live.text, message)
             text = self._live.text + gap
             claim = next((v.claim.id for v in sentence.verdicts), "")
             self._retract(make_edit(text, claim, sentence.start, len(text), ""))
@@ -285,7 +285,7 @@ class Release:
         self._retracted.append(edit.model_dump(mode="json", exclude={"correction"}))
 
 
-def _gap(text: str, message: str) -> str:
+def _separator(text: str, message: str) -> str:
     """Return what separates a message from text that is shown; retracted with the text."""
     return " " if text[-1:].strip() and message[:1].strip() else ""
 
@@ -307,7 +307,9 @@ def _sentences(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[Senten
         yield SentenceUnit(start, end, verdicts=tuple(groups[start, end]))
 
 
-def _without_claim(answer: str, verdicts: Sequence[ClaimVerdict]) -> Iterator[ClaimVerdict]:
+def _unextracted_statements(
+    answer: str, verdicts: Sequence[ClaimVerdict]
+) -> Iterator[ClaimVerdict]:
     """Yield `unchecked` verdicts for statements without an extracted claim."""
     spans = [(v.claim.start, v.claim.end) for v in verdicts]
     for number, claim in enumerate(sentence_claims(answer), 1):

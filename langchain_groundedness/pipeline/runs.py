@@ -26,10 +26,10 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_ex
 
 from langchain_groundedness._runtime.executors import wait_for_admission
 from langchain_groundedness._runtime.flow import reraise_interrupts
-from langchain_groundedness._runtime.streams import Closing
-from langchain_groundedness._runtime.telemetry import Checking, checking
+from langchain_groundedness._runtime.streams import ClosingStream
+from langchain_groundedness._runtime.telemetry import CheckSpan, check_span
 from langchain_groundedness.inputs.formats import InputReader
-from langchain_groundedness.llm.usage import UsageCounter, counted
+from langchain_groundedness.llm.usage import UsageCounter, with_usage_counter
 from langchain_groundedness.pipeline.check import Check, CheckState
 from langchain_groundedness.pipeline.events import ChunkMaker, EventStream
 from langchain_groundedness.pipeline.live import Job, LiveCheck
@@ -58,8 +58,8 @@ class BatchRun:
     ) -> list[Exception | GroundednessResult]:
         """Check the inputs."""
         pending = list(map(self.recorder.begin, runs, config))
-        configs, counters = map(list, zip(*map(counted, config), strict=True))
-        with checking() as check:
+        configs, counters = map(list, zip(*map(with_usage_counter, config), strict=True))
+        with check_span() as check:
             states = self.check.pipeline(self.read).batch(values, configs, return_exceptions=True)
             results = self._results(states, counters, check)
         done = _successful(results, states, pending, configs)
@@ -75,8 +75,8 @@ class BatchRun:
     ) -> list[Exception | GroundednessResult]:
         """Check the inputs without blocking the event loop."""
         pending = list(map(self.recorder.begin, runs, config))
-        configs, counters = map(list, zip(*map(counted, config), strict=True))
-        with checking() as check:
+        configs, counters = map(list, zip(*map(with_usage_counter, config), strict=True))
+        with check_span() as check:
             states = await self._states(values, configs, config[0].get("max_concurrency"))
             results = self._results(states, counters, check)
         done = _successful(results, states, pending, configs)
@@ -103,7 +103,7 @@ class BatchRun:
         return [task.result() for task in tasks]
 
     def _results(
-        self, states: list[Any], counters: Sequence[UsageCounter], check: Checking
+        self, states: list[Any], counters: Sequence[UsageCounter], check: CheckSpan
     ) -> list[Exception | GroundednessResult]:
         results: list[Exception | GroundednessResult] = []
         for state, counter in zip(reraise_interrupts(states), counters, strict=True):
@@ -136,7 +136,7 @@ def run_pieces(
     live: LiveCheck, pieces: Iterator[Any], config: RunnableConfig, pending: PendingRecord
 ) -> Iterator[GroundednessResultChunk]:
     """Check an answer while it is written."""
-    config, counter = counted(config)
+    config, counter = with_usage_counter(config)
     events = EventStream(config)
     with closing(run_live(pieces, live, config)) as steps:
         for _ in steps:
@@ -153,9 +153,9 @@ async def arun_pieces(
     live: LiveCheck, pieces: AsyncIterator[Any], config: RunnableConfig, pending: PendingRecord
 ) -> AsyncGenerator[GroundednessResultChunk]:
     """Check an answer while it is written, without blocking the event loop."""
-    config, counter = counted(config)
+    config, counter = with_usage_counter(config)
     events = EventStream(config)
-    async with Closing(arun_live(pieces, live, config)) as steps:
+    async with ClosingStream(arun_live(pieces, live, config)) as steps:
         async for _ in steps:
             for chunk in live.take():
                 await events.apublish(chunk)

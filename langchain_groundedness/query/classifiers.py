@@ -55,7 +55,7 @@ __all__ = [
     "QuerySample",
     "RunnableQueryClassifier",
     "Samples",
-    "no_query",
+    "missing_query_error",
     "read_query",
     "read_samples",
 ]
@@ -167,11 +167,11 @@ def read_query(value: object) -> str:
     asked = {key: value[key] for key in _QUERY_KEYS if key in value}
     query = read_input({**asked, "answer": ""}).question
     if query is None:
-        raise no_query(value, "query", _ACCEPTED)
+        raise missing_query_error(value, "query", _ACCEPTED)
     return query
 
 
-def no_query(value: Mapping[Any, Any], wanted: str, accepted: str) -> InputFormatError:
+def missing_query_error(value: Mapping[Any, Any], wanted: str, accepted: str) -> InputFormatError:
     """Make the error of an input without a question."""
     keys = tuple(str(key)[:60] for key in list(value)[:30])
     seen = ", ".join(map(repr, keys)) or "none"

@@ -280,7 +280,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
             min_probability=self.min_probability,
             min_probability_of=dict(self.min_probability_of),
             regularization=self.regularization,
-            fitted=self._learned(),
+            fitted=self._require_fitted(),
         )
         replace_file(Path(path), [saved.model_dump_json().encode()], private=False)
 
@@ -330,7 +330,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
 
     def _flow_of_all(self, values: Sequence[Any]) -> Flow[list[Exception | QueryClass]]:
         """Sort many queries with as few calls as possible; each has its own outcome."""
-        fitted, queries = self._learned(), [_read(value) for value in values]
+        fitted, queries = self._require_fitted(), [_read(value) for value in values]
         texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
         rows = yield from self._embedded(texts)
         # Row by row: a sum over many rows at once may differ in its last digit.
@@ -398,7 +398,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
             raise ConfigurationError(msg)
         return np.stack(vectors)
 
-    def _learned(self) -> QueryWeights:
+    def _require_fitted(self) -> QueryWeights:
         if self.fitted is None:
             msg = (
                 f"{type(self).__name__} has not learned anything yet: call fit(samples), or make "

@@ -14,7 +14,7 @@ from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     choose,
     highest,
-    target_of,
+    parse_target,
 )
 from langchain_groundedness.exceptions import (
     ConfigurationError,
@@ -31,7 +31,7 @@ from langchain_groundedness.llm.embeddings import (
     embedding_of_query,
     unit_rows,
 )
-from langchain_groundedness.query.classifiers import no_query
+from langchain_groundedness.query.classifiers import missing_query_error
 from langchain_groundedness.types import FrozenModel
 
 __all__ = ["GateCalibration", "RetrievalGate", "RetrievalStrength"]
@@ -122,7 +122,7 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
             InputFormatError: A sample cannot be read.
             VerificationError: The embeddings failed.
         """
-        target = target_of(target_precision, target_recall, prefix="target_")
+        target = parse_target(target_precision, target_recall, prefix="target_")
         found, good = [], []
         for place, sample in enumerate(samples):
             value, is_good = _pair(sample, place)
@@ -250,7 +250,7 @@ def _read(value: Any) -> tuple[dict[Any, Any], CheckInput]:
     source = read_input({**parts, "answer": ""}, evidence="turn")
     if source.question is None:
         accepted = "accepted are 'question', 'input', 'query' and 'messages'"
-        raise no_query(parts, "question", accepted)
+        raise missing_query_error(parts, "question", accepted)
     return parts, source
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from langchain_groundedness._runtime.files import refusing, replace_file
+from langchain_groundedness._runtime.files import raising_configuration_error, replace_file
 from langchain_groundedness.evals.statistics import require_run
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report.figures import GateResult, check_thresholds, format_of
@@ -54,5 +54,5 @@ def write_report(
             text = to_markdown(run, baseline=baseline)
         case ".xml":
             text = to_junit(run, fail_under=fail_under or {}, max_failed=max_failed)
-    with refusing(target):
+    with raising_configuration_error(target):
         replace_file(target, [text.encode("utf-8", "replace")])

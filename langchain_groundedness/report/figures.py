@@ -103,7 +103,9 @@ def main_result(row: EvaluatedRow) -> GroundednessResult | None:
     """
     ordered = sorted(row.scores, key=lambda score: score.key)
     results = (score.result for score in ordered if not _BY_SINGLE_DOCUMENTS & score.details.keys())
-    return next((each for each in results if each and _checked(each) == _given(row)), None)
+    return next(
+        (each for each in results if each and _checked(each) == _answer_and_documents(row)), None
+    )
 
 
 def verdicts_of(run: EvaluationRun) -> tuple[dict[VerdictLabel, int], dict[AnswerVerdict, int]]:
@@ -142,15 +144,18 @@ def ranked_rows(run: EvaluationRun, baseline: EvaluationRun | None = None) -> li
     changes = {} if baseline is None else _changes(run, baseline)
     rows = [RankedRow(n, row, changes.get(row.row.id, {})) for n, row in enumerate(run.rows, 1)]
     if baseline is None:
-        ranks = [(_badness(each.row), each) for each in rows if each.scores]
+        ranks = [(_worst_first(each.row), each) for each in rows if each.scores]
         least = max((rank for rank, _ in ranks), default=None)
     else:
-        ranks, least = [(_change_size(each.changes), each) for each in rows if each.changes], (0, 0)
+        ranks, least = (
+            [(_most_changed_first(each.changes), each) for each in rows if each.changes],
+            (0, 0),
+        )
     ranks.sort(key=itemgetter(0))
     return [each for rank, each in ranks if rank != least][:_MOST_RANKED]
 
 
-def _badness(row: EvaluatedRow) -> tuple[float, float]:
+def _worst_first(row: EvaluatedRow) -> tuple[float, float]:
     """Order rows by contradicted claims, then by the mean of their scores, the worst first."""
     result = main_result(row)
     claims = result.claims if result else ()
@@ -159,7 +164,7 @@ def _badness(row: EvaluatedRow) -> tuple[float, float]:
     return -sum(found.verdict == "contradicted" for found in claims), mean
 
 
-def _change_size(changes: Mapping[str, float]) -> tuple[float, float]:
+def _most_changed_first(changes: Mapping[str, float]) -> tuple[float, float]:
     """Order rows by their largest change, those that have become worse first."""
     by = max(changes.values(), key=abs)
     return -abs(by), by
@@ -204,7 +209,7 @@ def slices_of(
     return {
         name: [_group(rows, changes) for rows in statistics.split_rows(run.rows, name)]
         for name in columns
-        if _divides(run, name)
+        if _has_few_groups(run, name)
     }
 
 
@@ -216,7 +221,7 @@ def slice_value(row: EvaluatedRow, column: str) -> str | None:
     return json.dumps(value) if isinstance(value, bool | int) else None
 
 
-def _divides(run: EvaluationRun, column: str) -> bool:
+def _has_few_groups(run: EvaluationRun, column: str) -> bool:
     given = [row for row in run.rows if row.row.metadata.get(column) is not None]
     values = {slice_value(row, column) for row in given}
     return None not in values and 1 < len(values) <= min(_MOST_VALUES, len(run.rows) // 2)
@@ -307,7 +312,10 @@ def compare(run: EvaluationRun, baseline: EvaluationRun) -> RunComparison:
     now = {row.row.id: row for row in run.rows}
     there = {row.row.id for row in baseline.rows}
     other_question = len(now.keys() & there) - len(before)
-    other_answer = sum(_given(row) != _given(now[name]) for name, row in before.items())
+    other_answer = sum(
+        _answer_and_documents(row) != _answer_and_documents(now[name])
+        for name, row in before.items()
+    )
     parts = (
         (len(before), f"{format_count(len(before))} in both"),
         (other_answer, f"{other_answer:,} of them with another answer or other documents"),
@@ -341,7 +349,7 @@ def _keys(run: EvaluationRun) -> dict[str, None]:
     return dict.fromkeys(score.key for row in run.rows for score in row.scores)
 
 
-def _given(row: EvaluatedRow) -> tuple[str | None, list[str]]:
+def _answer_and_documents(row: EvaluatedRow) -> tuple[str | None, list[str]]:
     """Return the answer of a pipeline and the documents it read."""
     return row.row.answer, [document.page_content for document in row.row.documents or ()]
 

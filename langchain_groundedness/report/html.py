@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.thresholds import reliability_plot
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.display.hidden_characters import named, named_offset
+from langchain_groundedness.display.hidden_characters import named, offset_with_names
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.words import correction_words, evidence_words
@@ -168,7 +168,7 @@ def _table_row(
 ) -> dict[str, Any]:
     result = figures.main_result(row)
     verdicts = [found.verdict for found in result.claims] if result else []
-    return _filled(
+    return _without_empty(
         id=row.row.id,
         question=row.row.question,
         answer=row.row.answer,
@@ -192,7 +192,7 @@ def _details(row: EvaluatedRow, documents: _Places, before: EvaluatedRow | None)
     main = figures.main_result(row)
     ordered = sorted(row.scores, key=lambda score: score.result is not main)
     earlier = figures.main_result(before) if before else None
-    return _filled(
+    return _without_empty(
         line=row.line,
         seconds=row.seconds,
         reference=row.row.reference,
@@ -202,7 +202,7 @@ def _details(row: EvaluatedRow, documents: _Places, before: EvaluatedRow | None)
         scores=[_score(score) for score in row.scores],
         results=[_result(s.key, s.result, documents) for s in ordered if s.result is not None],
         before=before
-        and _filled(
+        and _without_empty(
             answer=before.row.answer,
             scores=[_score(score) for score in before.scores],
             result=earlier and _result("", earlier, documents),
@@ -214,11 +214,11 @@ def _score(score: RowScore) -> dict[str, Any]:
     usage = score.usage.model_dump(exclude_none=True) if score.usage.model_calls else None
     plain = score.model_dump(include={"key", "reason", "comment"})
     details = plain_mapping(score.details)
-    return _filled(**plain, score=_shown(score), details=details, usage=usage)
+    return _without_empty(**plain, score=_shown(score), details=details, usage=usage)
 
 
 def _result(key: str, result: GroundednessResult, documents: _Places) -> dict[str, Any]:
-    return _filled(
+    return _without_empty(
         key=key,
         answer=result.original_answer,
         changed=None if result.answer == result.original_answer else result.answer,
@@ -232,7 +232,7 @@ def _result(key: str, result: GroundednessResult, documents: _Places) -> dict[st
 def _claim(found: ClaimVerdict, result: GroundednessResult) -> dict[str, Any]:
     answer = result.original_answer
     span = (found.claim.start or 0, found.claim.end or 0)
-    return _filled(
+    return _without_empty(
         **found.model_dump(include={"verdict", "reason", "explanation", "correction"}),
         text=found.claim.text,
         span=_in_utf16(answer, span) if is_located(found, answer) else None,
@@ -254,14 +254,14 @@ def _citation(citation: Citation, documents: Sequence[Document]) -> dict[str, An
 
 def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
     start, end = (
-        named_offset(text, place) + len(_BEYOND.findall(text, 0, place)) for place in span
+        offset_with_names(text, place) + len(_BEYOND.findall(text, 0, place)) for place in span
     )
     return start, end
 
 
 def _place_of(document: Document, places: _Places) -> int:
     metadata = _texts(document.metadata)
-    line = _json(_filled(id=document.id, text=document.page_content, metadata=metadata))
+    line = _json(_without_empty(id=document.id, text=document.page_content, metadata=metadata))
     return places.setdefault(line, len(places))
 
 
@@ -270,7 +270,7 @@ def _texts(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(k, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for k, v in plain]
 
 
-def _filled(**fields: Any) -> dict[str, Any]:
+def _without_empty(**fields: Any) -> dict[str, Any]:
     """Leave out empty fields."""
     return {name: value for name, value in fields.items() if value is not None and value != ""}
 

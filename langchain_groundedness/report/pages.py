@@ -136,9 +136,9 @@ def _statistics_plots(days: Sequence[GroupFigures]) -> Iterator[Plot]:
         low = 0
         for action, colour in _COLOURS.items():
             number = day.decisions.get(action, 0)
-            left, told = (place + 0.1) / len(days), f"{day.name}: {number} {action}"
+            left, tooltip = (place + 0.1) / len(days), f"{day.name}: {number} {action}"
             if number:
-                decisions.bar(left, 0.8 / len(days), low, low + number, colour, told)
+                decisions.bar(left, 0.8 / len(days), low, low + number, colour, tooltip)
             low += number
     yield decisions
     rate = Plot(title="Supported claims per day", y_label="share", **_SIZE)
@@ -166,5 +166,5 @@ def _curve(plot: Plot, values: Sequence[tuple[str, float | None]], kind: str, fo
     ]
     if len(points) > 1:
         plot.line([(x, y) for x, y, _ in points], kind)
-    for x, y, told in points:
-        plot.dot(x, y, kind, told)
+    for x, y, tooltip in points:
+        plot.dot(x, y, kind, tooltip)

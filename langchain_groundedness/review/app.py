@@ -30,7 +30,12 @@ from langchain_groundedness.display.words import correction_words, evidence_word
 from langchain_groundedness.exceptions import AuditError, ConfigurationError, ReviewConflictError
 from langchain_groundedness.review.record_view import Item
 from langchain_groundedness.review.server import RequestFilter, filtered_app, from_our_page
-from langchain_groundedness.review.sessions import FailedAttempts, Session, Sessions, Undoable
+from langchain_groundedness.review.sessions import (
+    FailedAttempts,
+    Session,
+    Sessions,
+    UndoableDecision,
+)
 from langchain_groundedness.types import Action, AnswerVerdict
 
 __all__ = ["CHOICES", "Filters", "create_review_app"]
@@ -125,7 +130,7 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
         Route("/", pages.signed_in(pages.queue)),
         Route("/login", pages.login, methods=both),
         Route("/logout", pages.signed_in(pages.logout), methods=["POST"]),
-        Route("/name", pages.signed_in(pages.name, nameless=True), methods=both),
+        Route("/name", pages.signed_in(pages.name, without_name=True), methods=both),
         Route("/next", pages.signed_in(pages.next)),
         Route("/undo", pages.signed_in(pages.undo), methods=["POST"]),
         Route("/records/{record_id:path}", pages.signed_in(pages.item)),
@@ -135,7 +140,7 @@ def create_review_app(  # noqa: PLR0913  (options by keyword)
     return filtered_app(routes, hosts=allowed_hosts, any_address=any_address, hint=hint)
 
 
-class Problem(NamedTuple):
+class FormProblem(NamedTuple):
     """Why a form was not saved."""
 
     text: str
@@ -180,7 +185,7 @@ class Filters:
         return self != type(self)(status=self.status)
 
     @property
-    def of_store(self) -> dict[str, Any]:
+    def store_filters(self) -> dict[str, Any]:
         """The filters, as `SQLAuditLog.query` names them."""
         found: dict[str, Any] = asdict(self)
         found |= {
@@ -192,7 +197,7 @@ class Filters:
 
 
 @dataclass(kw_only=True)
-class Visit:
+class SessionRequest:
     """A request and its session."""
 
     request: Request
@@ -223,7 +228,7 @@ class Visit:
         """Where the application is mounted."""
         return str(self.request.scope.get("root_path", "")).rstrip("/")
 
-    def signing_in(self) -> "Visit":
+    def sign_in(self) -> "SessionRequest":
         """Sign the browser in, under a new identity."""
         self.sessions.end(self.identity)
         identity = self.sessions.begin()
@@ -265,12 +270,12 @@ class Visit:
         return response
 
 
-View = Callable[[Visit], Response]
+View = Callable[[SessionRequest], Response]
 
 
 @dataclass(eq=False)
 class _Pages:
-    """The pages, and who sees them; each view answers one visit."""
+    """The pages, and who sees them; each view answers one request."""
 
     _store: SQLAuditLog
     _token: str | None
@@ -284,51 +289,54 @@ class _Pages:
             for record in self._store.records(status="held"):
                 self._notify_when_final(record)
 
-    def signed_in(self, view: View, *, nameless: bool = False) -> Any:
+    def signed_in(self, view: View, *, without_name: bool = False) -> Any:
         """Show a view only to people who have signed in and given their name."""
 
         async def endpoint(request: Request) -> Response:
-            visit = await self._visit(request)
-            if not visit.signed_in and self._token is None and request.method != "POST":
-                visit = visit.signing_in()
-            if request.method == "POST" and (refused := await self._refusal(visit)) is not None:
+            session_request = await self._session_request(request)
+            if not session_request.signed_in and self._token is None and request.method != "POST":
+                session_request = session_request.sign_in()
+            if (
+                request.method == "POST"
+                and (refused := await self._refusal(session_request)) is not None
+            ):
                 return refused
-            if not visit.signed_in:
-                return visit.redirect("/login")
-            if not visit.session.name and not nameless:
-                return visit.redirect("/name")
-            return await self._shown(view, visit)
+            if not session_request.signed_in:
+                return session_request.redirect("/login")
+            if not session_request.session.name and not without_name:
+                return session_request.redirect("/name")
+            return await self._shown(view, session_request)
 
         return endpoint
 
     async def login(self, request: Request) -> Response:
         """Sign in whoever knows the token."""
-        visit = await self._visit(request)
-        given = visit.query.get("token")
+        session_request = await self._session_request(request)
+        given = session_request.query.get("token")
         if request.method == "POST":
-            given = visit.form.get("token", "")
-            if (refused := await self._refusal(visit, stranger=True)) is not None:
+            given = session_request.form.get("token", "")
+            if (refused := await self._refusal(session_request, signed_out=True)) is not None:
                 return refused
         address = request.client.host if request.client else ""
         if given is not None and self._attempts.too_many(address):
             return PlainTextResponse("Too many attempts. Try again in a minute.", 429)
-        if self._knows(given):
-            if visit.signed_in:
-                return visit.redirect("/")
+        if self._is_token(given):
+            if session_request.signed_in:
+                return session_request.redirect("/")
             # A page, not a redirect: one that began on another site would lack the cookie.
-            page = partial(Visit.page, template="welcome.html")
-            return await self._shown(page, visit.signing_in())
+            page = partial(SessionRequest.page, template="welcome.html")
+            return await self._shown(page, session_request.sign_in())
         if wrong := given is not None:
             self._attempts.add(address)
         status = 403 if wrong else 200
-        page = partial(Visit.page, template="login.html", status=status, wrong=wrong)
-        return await self._shown(page, visit)
+        page = partial(SessionRequest.page, template="login.html", status=status, wrong=wrong)
+        return await self._shown(page, session_request)
 
-    async def _visit(self, request: Request) -> Visit:
+    async def _session_request(self, request: Request) -> SessionRequest:
         cookie = f"groundedness-review-{request.url.port or request.url.scheme}"
         identity = request.cookies.get(cookie) or self._sessions.new_id()
         session = self._sessions.find(identity)
-        return Visit(
+        return SessionRequest(
             request=request,
             sessions=self._sessions,
             form=_fields(await request.body()) if request.method == "POST" else {},
@@ -339,171 +347,189 @@ class _Pages:
             token_needed=self._token is not None,
         )
 
-    def _knows(self, given: str | None) -> bool:
+    def _is_token(self, given: str | None) -> bool:
         if self._token is None:
             return True
         known = self._token.encode(errors="replace")
         return given is not None and hmac.compare_digest(given.encode(errors="replace"), known)
 
-    async def _refusal(self, visit: Visit, *, stranger: bool = False) -> Response | None:
+    async def _refusal(
+        self, session_request: SessionRequest, *, signed_out: bool = False
+    ) -> Response | None:
         """Refuse a form that another site may have sent, or that is out of date."""
-        if not from_our_page(visit.request.headers):
+        if not from_our_page(session_request.request.headers):
             return PlainTextResponse(
                 "This form was not sent from this page; a program calls SQLAuditLog.decide.", 403
             )
-        sent = self._sessions.sent_from_our_form(visit.identity, visit.form.get("form_token", ""))
-        if sent and (stranger or visit.signed_in):
+        sent = self._sessions.sent_from_our_form(
+            session_request.identity, session_request.form.get("form_token", "")
+        )
+        if sent and (signed_out or session_request.signed_in):
             return None
-        return await self._shown(self.out_of_date, visit)
+        return await self._shown(self.out_of_date, session_request)
 
-    async def _shown(self, view: View, visit: Visit) -> Response:
+    async def _shown(self, view: View, session_request: SessionRequest) -> Response:
         try:
-            return await run_in_threadpool(view, visit)
+            return await run_in_threadpool(view, session_request)
         except Exception as exc:  # noqa: BLE001  (a traceback could quote what is reviewed)
-            return await run_in_threadpool(self.failed, visit, exc)
+            return await run_in_threadpool(self.failed, session_request, exc)
 
-    def logout(self, visit: Visit) -> Response:
+    def logout(self, session_request: SessionRequest) -> Response:
         """Sign out."""
-        visit.sessions.end(visit.identity)
-        return visit.redirect("/login")
+        session_request.sessions.end(session_request.identity)
+        return session_request.redirect("/login")
 
-    def name(self, visit: Visit) -> Response:
+    def name(self, session_request: SessionRequest) -> Response:
         """Ask for the reviewer's name."""
-        wrong = visit.request.method == "POST"
+        wrong = session_request.request.method == "POST"
         if wrong:
-            name = " ".join(visit.form.get("name", "").split())
+            name = " ".join(session_request.form.get("name", "").split())
             if name and name.isprintable() and len(name) <= LONGEST_NAME:
-                visit.session.name = name
-                return visit.redirect("/")
+                session_request.session.name = name
+                return session_request.redirect("/")
         status = 422 if wrong else 200
-        return visit.page("name.html", status=status, wrong=wrong, longest=LONGEST_NAME)
+        return session_request.page("name.html", status=status, wrong=wrong, longest=LONGEST_NAME)
 
-    def queue(self, visit: Visit) -> Response:
+    def queue(self, session_request: SessionRequest) -> Response:
         """List records."""
-        found = self._found(visit.filters, visit.query.get("after") or None, PER_PAGE)
-        return visit.page(
+        found = self._found(
+            session_request.filters, session_request.query.get("after") or None, PER_PAGE
+        )
+        return session_request.page(
             "queue.html",
             choices=CHOICES,
             found=found,
             items=[Item(record) for record in found.records],
             waiting=self._store.count(status="waiting"),
-            later="after" in visit.query,
+            later="after" in session_request.query,
         )
 
-    def next(self, visit: Visit) -> Response:
+    def next(self, session_request: SessionRequest) -> Response:
         """Go to the next record of the queue."""
-        filters, after = visit.filters, visit.query.get("after") or None
+        filters, after = session_request.filters, session_request.query.get("after") or None
         found = self._found(filters, after, 1)
         if after and not found.records:
             found = self._found(filters, None, 1)
         if not found.records or cursor(found.records[0].time, found.records[0].id) == after:
-            visit.session.notice = f"{visit.session.notice} There are no other items in this queue."
-            return visit.redirect(f"/?{filters.address}")
+            session_request.session.notice = (
+                f"{session_request.session.notice} There are no other items in this queue."
+            )
+            return session_request.redirect(f"/?{filters.address}")
         place = _quoted(found.records[0].id)
-        return visit.redirect(f"/records/{place}?{filters.address}")
+        return session_request.redirect(f"/records/{place}?{filters.address}")
 
-    def decide(self, visit: Visit) -> Response:
+    def decide(self, session_request: SessionRequest) -> Response:
         """Write what a reviewer has decided."""
-        action: Any = visit.form.get("action", "")
-        revision = visit.form.get("revision", "")
+        action: Any = session_request.form.get("action", "")
+        revision = session_request.form.get("revision", "")
         if action not in _PAST_TENSE or not (revision.isdecimal() and revision.isascii()):
-            return visit.page("message.html", status=400, heading="This form cannot be read")
-        note = _text(visit.form.get("note", "")).strip() or None
-        answer = _text(visit.form.get("answer", ""))
+            return session_request.page(
+                "message.html", status=400, heading="This form cannot be read"
+            )
+        note = _text(session_request.form.get("note", "")).strip() or None
+        answer = _text(session_request.form.get("answer", ""))
         try:
-            seen = self._store.get(visit.request.path_params["record_id"])
+            seen = self._store.get(session_request.request.path_params["record_id"])
             if seen is None:
-                return _unsaved(visit, 404, NOT_SAVED, NO_RECORD)
+                return _unsaved(session_request, 404, NOT_SAVED, NO_RECORD)
             item = Item(seen)
-            problem = _problem(visit, action, answer, note, item)
+            problem = _problem(session_request, action, answer, note, item)
             if problem and seen.revision == int(revision[:9]) and seen.review.status != "decided":
-                return self.item(visit, problem=problem)
+                return self.item(session_request, problem=problem)
             if answer == _lines(item.proposal):  # unchanged: with its own line ends
                 answer = item.proposal
             record = self._store.decide(
                 seen.id,
                 revision=int(revision[:9]),
-                reviewer=visit.session.name,
+                reviewer=session_request.session.name,
                 action=action,
                 answer=answer if action == "edit" else None,
                 note=note,
-                marks=item.marks_of(visit.form),
+                marks=item.marks_of(session_request.form),
                 hold=self._undo_seconds,
             )
         except ReviewConflictError as exc:
-            return self._too_late(visit, exc)
+            return self._too_late(session_request, exc)
         except AuditError as exc:
-            return _unsaved(visit, 503, NOT_SAVED, str(exc), again=True)
+            return _unsaved(session_request, 503, NOT_SAVED, str(exc), again=True)
         self._notify_when_final(record)
         until = record.review.time or datetime.now(UTC)
-        visit.session.last = Undoable(record.id, record.revision, visit.form, until)
-        visit.session.notice = f"You {_PAST_TENSE[action]} the previous answer."
+        session_request.session.last = UndoableDecision(
+            record.id, record.revision, session_request.form, until
+        )
+        session_request.session.notice = f"You {_PAST_TENSE[action]} the previous answer."
         place = urlencode({"after": cursor(record.time, record.id)})
-        return visit.redirect(f"/next?{place}&{visit.filters.address}")
+        return session_request.redirect(f"/next?{place}&{session_request.filters.address}")
 
-    def undo(self, visit: Visit) -> Response:
+    def undo(self, session_request: SessionRequest) -> Response:
         """Take back the last decision of this browser; its form is filled as it was."""
-        last = visit.session.last
+        last = session_request.session.last
         if last is None:
-            return visit.redirect("/")
+            return session_request.redirect("/")
         try:
-            self._store.undo(last.record_id, revision=last.revision, reviewer=visit.session.name)
-            visit.session.notice = "Your decision is undone."
+            self._store.undo(
+                last.record_id, revision=last.revision, reviewer=session_request.session.name
+            )
+            session_request.session.notice = "Your decision is undone."
         except ReviewConflictError as exc:
-            visit.session.notice = (
+            session_request.session.notice = (
                 "It is too late to undo this decision: it has taken effect."
                 if exc.reviewer
                 else "Your decision was undone already."
             )
-        visit.session.last = replace(last, until=datetime.now(UTC))
+        session_request.session.last = replace(last, until=datetime.now(UTC))
         filters = Filters.read(last.form)
-        return visit.redirect(f"/records/{_quoted(last.record_id)}?{filters.address}")
+        return session_request.redirect(f"/records/{_quoted(last.record_id)}?{filters.address}")
 
-    def out_of_date(self, visit: Visit) -> Response:
+    def out_of_date(self, session_request: SessionRequest) -> Response:
         """Say that a form is older than the last sign-in, and return its text."""
         why = "You are no longer signed in, or you have signed in again since this page was shown."
-        return _unsaved(visit, 403, "Nothing was saved", why)
+        return _unsaved(session_request, 403, "Nothing was saved", why)
 
-    def failed(self, visit: Visit, error: Exception) -> Response:
+    def failed(self, session_request: SessionRequest, error: Exception) -> Response:
         """Say what went wrong, and return the text of the form."""
-        if isinstance(error, ConfigurationError) and not visit.form:
-            return visit.redirect(f"/?{visit.filters.address}")  # no such place
+        if isinstance(error, ConfigurationError) and not session_request.form:
+            return session_request.redirect(f"/?{session_request.filters.address}")  # no such place
         logger.error("review: a page failed (%s)", type(error).__name__)
-        if visit.form:
-            return _unsaved(visit, 500, "Something went wrong", "The server log has the details.")
+        if session_request.form:
+            return _unsaved(
+                session_request, 500, "Something went wrong", "The server log has the details."
+            )
         if isinstance(error, AuditError):
             heading = "The audit log cannot be read"
-            return visit.page("message.html", status=503, heading=heading, why=str(error))
-        return visit.page("message.html", status=500, heading="Something went wrong")
+            return session_request.page("message.html", status=503, heading=heading, why=str(error))
+        return session_request.page("message.html", status=500, heading="Something went wrong")
 
     def _found(self, filters: Filters, after: str | None, limit: int) -> AuditPage:
         newest_first = filters.status != "waiting"  # who waits longest comes first
         return self._store.query(
-            **filters.of_store, newest_first=newest_first, after=after, limit=limit
+            **filters.store_filters, newest_first=newest_first, after=after, limit=limit
         )
 
-    def item(self, visit: Visit, *, problem: Problem | None = None) -> Response:
+    def item(
+        self, session_request: SessionRequest, *, problem: FormProblem | None = None
+    ) -> Response:
         """Show one record."""
-        record = self._store.get(visit.request.path_params["record_id"])
+        record = self._store.get(session_request.request.path_params["record_id"])
         if record is None:
-            return visit.page("message.html", status=404, heading=NO_RECORD)
-        last = visit.session.last
-        undone = last is not None and last.record_id == record.id and not visit.form
-        whole = visit.query.get("whole", "")
+            return session_request.page("message.html", status=404, heading=NO_RECORD)
+        last = session_request.session.last
+        undone = last is not None and last.record_id == record.id and not session_request.form
+        whole = session_request.query.get("whole", "")
         number = int(whole) - 1 if whole.isascii() and whole.isdecimal() else None
-        return visit.page(
+        return session_request.page(
             "item.html",
             status=422 if problem else 200,
             item=Item(record, whole=number),
             place=cursor(record.time, record.id),
             problem=problem,
-            form=last.form if last is not None and undone else visit.form,
+            form=last.form if last is not None and undone else session_request.form,
             longest=LONGEST_NOTE,
             most_uncited=MOST_UNCITED,
             hold=self._undo_seconds,
         )
 
-    def _too_late(self, visit: Visit, error: ReviewConflictError) -> Response:
+    def _too_late(self, session_request: SessionRequest, error: ReviewConflictError) -> Response:
         try:
             record = self._store.get(error.record_id)
         except AuditError:
@@ -514,7 +540,7 @@ class _Pages:
         else:
             heading = "The record has changed"
             why = "Your decision was not saved. Read the record again before you decide."
-        return _unsaved(visit, 409, heading, why, first=first)
+        return _unsaved(session_request, 409, heading, why, first=first)
 
     def _notify_when_final(self, decided: AuditRecord) -> None:
         until = decided.review.time
@@ -545,30 +571,34 @@ def _fields(body: bytes) -> dict[str, str]:
         return {}
 
 
-def _unsaved(visit: Visit, status: int, heading: str, why: str, **shown: Any) -> Response:
+def _unsaved(
+    session_request: SessionRequest, status: int, heading: str, why: str, **shown: Any
+) -> Response:
     """Say that a form was not saved, and return its text."""
-    shown |= {"heading": heading, "why": why, "form": visit.form}
-    return visit.page("unsaved.html", status=status, **shown)
+    shown |= {"heading": heading, "why": why, "form": session_request.form}
+    return session_request.page("unsaved.html", status=status, **shown)
 
 
 def _problem(
-    visit: Visit, action: str, answer: str, note: str | None, item: Item
-) -> Problem | None:
+    session_request: SessionRequest, action: str, answer: str, note: str | None, item: Item
+) -> FormProblem | None:
     """Say why a decision cannot be saved or looks like a mistake."""
     if len(answer) > LONGEST_ANSWER:
-        return Problem(f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited")
+        return FormProblem(
+            f"The edited answer is longer than {LONGEST_ANSWER:,} characters.", "edited"
+        )
     if note and len(note) > LONGEST_NOTE:
-        return Problem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
+        return FormProblem(f"The note is longer than {LONGEST_NOTE:,} characters.", "note")
     if action == "reject" and not note:
-        return Problem("Say in the note why you reject the answer.", "note")
+        return FormProblem("Say in the note why you reject the answer.", "note")
     why, proposal = None, _lines(item.proposal)
     if action == "edit" and not answer.strip():
         why = "The edited answer is empty. To withhold the answer, reject it."
     elif action == "edit" and answer == _lines(item.standing or ""):
         why = "The edited answer is the same as the one you would approve. Change it, or approve."
-    elif action == "approve" and "answer" in visit.form and answer != proposal:
+    elif action == "approve" and "answer" in session_request.form and answer != proposal:
         why = "You have edited the answer. Send the edited answer, or undo your changes first."
-    return Problem(why, "edited") if why else None
+    return FormProblem(why, "edited") if why else None
 
 
 def _text(given: str) -> str:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from langchain_groundedness.display.hidden_characters import hidden_in, named
+from langchain_groundedness.display.hidden_characters import hidden_characters_in, named
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import evidence_words
@@ -118,10 +118,10 @@ async def _named(events: _Events) -> _Events:
     async with aclosing(events):
         async for name, data in events:
             text += data if name == "text" else ""
-            if name == "text" and hidden_in(text[-1:]):
+            if name == "text" and hidden_characters_in(text[-1:]):
                 continue  # the next character decides whether it can be seen
             seen = "\n".join((before + text, *(_texts(data) if name != "text" else ())))
-            if not (new := hidden_in(seen)).items() <= known.items():
+            if not (new := hidden_characters_in(seen)).items() <= known.items():
                 known |= new
                 yield "hidden", new
             if text:

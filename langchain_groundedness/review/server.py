@@ -70,12 +70,12 @@ class RequestFilter:
             await send({"type": "websocket.close", "code": 1008})
         else:
             answer = self._refusal(scope) or self._app
-            await answer(scope, _limited(receive), _with_headers(send))
+            await answer(scope, _limit_body(receive), _with_headers(send))
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         hosts, length = headers.getlist("host"), headers.get("content-length", "0")
-        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+        if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):
             status, text = 400, f"This host name is not allowed. {self._hint}"
         elif not length.isdecimal() or int(length) > LARGEST_BODY:
             status, text = TOO_LARGE
@@ -85,7 +85,7 @@ class RequestFilter:
             return None
         return PlainTextResponse(text, status, {"connection": "close"})
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         name = host_of(host)
         if name is None:
             return False
@@ -110,7 +110,7 @@ def _with_headers(send: Send) -> Send:
     return sent
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit_body(receive: Receive) -> Receive:
     read = 0
 
     async def counted() -> Message:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["FailedAttempts", "Session", "Sessions", "Undoable"]
+__all__ = ["FailedAttempts", "Session", "Sessions", "UndoableDecision"]
 
 _LONGEST_IDLE = 8 * 3600.0
 
@@ -24,7 +24,7 @@ _ATTEMPTS, _WINDOW = 10, 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Undoable:
+class UndoableDecision:
     """The last decision of a browser."""
 
     record_id: str
@@ -49,7 +49,7 @@ class Session:
     """Name of the reviewer; empty until given."""
     notice: str = ""
     """Message for the next page."""
-    last: Undoable | None = None
+    last: UndoableDecision | None = None
 
     def is_active(self, now: float) -> bool:
         """Tell whether it goes on."""

@@ -77,7 +77,7 @@ class RunnableContract(ABC):
 
     @abstractmethod
     def runnable(self) -> Runnable[Any, Any]:
-        """Make the runnable, anew at each call."""
+        """Make a new runnable at each call."""
 
     @abstractmethod
     def inputs(self) -> Sequence[Any]:
@@ -436,7 +436,7 @@ class CallbackHandlerContract(ABC):
 
     @abstractmethod
     def handler(self) -> BaseCallbackHandler:
-        """Make the handler, anew at each call."""
+        """Make a new handler at each call."""
 
     @abstractmethod
     def chain(self) -> Runnable[Any, Any]:
@@ -605,7 +605,7 @@ class AgentMiddlewareContract(ABC):
 
     @abstractmethod
     def middleware(self) -> Any:
-        """Make the middleware, anew at each call."""
+        """Make a new middleware at each call."""
 
     @abstractmethod
     def agent(self, middleware: Sequence[Any], checkpointer: Any = None) -> Runnable[Any, Any]:
@@ -723,21 +723,23 @@ CALL_MODES: Mapping[str, CallMode] = {
 }
 
 
-def _leave(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> None:
+def _leave_stream(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> None:
     stream: Any = runnable.stream(given, config)
     with closing(stream):
         next(stream)
 
 
-async def _aleave(runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None) -> None:
+async def _aleave_stream(
+    runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None
+) -> None:
     stream: Any = runnable.astream(given, config)
     async with aclosing(stream):
         await anext(stream)
 
 
 _LEAVING: Mapping[str, CallMode] = {
-    "stream": _leave,
-    "astream": lambda runnable, given, config: run_bounded(_aleave(runnable, given, config)),
+    "stream": _leave_stream,
+    "astream": lambda runnable, given, config: run_bounded(_aleave_stream(runnable, given, config)),
 }
 """Ways to read one chunk and go away."""
 

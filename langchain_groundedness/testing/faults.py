@@ -283,13 +283,13 @@ _ALL = (
     Fault("slow_trickle", "a few bytes come, then no more", _instead(delivery=_trickle), slow=True),
     Fault(
         "drip",
-        "a byte of the response comes now and then, so that the client goes on waiting",
+        "the response arrives one byte at a time, so the client's timeout never expires",
         _instead(delivery=_drip_body),
         slow=True,
     ),
     Fault(
         "drip_of_headers",
-        "the same, from the first byte of the headers on",
+        "the same, starting with the headers",
         _instead(delivery=_drip),
         slow=True,
     ),

@@ -247,7 +247,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._send(*_elsewhere(self.path), streamed=False)
+            self._send(*_unknown_path(self.path), streamed=False)
 
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers["content-length"]))
@@ -278,7 +278,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _elsewhere(path: str) -> tuple[ScriptedResponse, dict[str, Any]]:
+def _unknown_path(path: str) -> tuple[ScriptedResponse, dict[str, Any]]:
     text = f"a scripted server answers {_PATH} alone, not {path}"
     return ScriptedResponse(text, status=HTTPStatus.NOT_FOUND), _error(text)
 

@@ -61,7 +61,7 @@ def locate_quote(quote: str, text: str, *, min_score: float = 90) -> tuple[int, 
     return _on_words(text, *folded.origin(*aligned)) if aligned else None
 
 
-class _Folded(NamedTuple):
+class _FoldedText(NamedTuple):
     """A folded text, and where each of its characters comes from in the original."""
 
     text: str
@@ -107,7 +107,7 @@ _CHUNK = re.compile(r"(\s*)(\S{1,64})")
 
 
 @lru_cache(maxsize=4)  # the quotes of one reply share a text
-def _fold_text(text: str) -> _Folded:
+def _fold_text(text: str) -> _FoldedText:
     parts: list[str] = []
     sources = array("q")
     gap, end = False, 0
@@ -126,7 +126,7 @@ def _fold_text(text: str) -> _Folded:
         else:
             letters = enumerate(match[2], start)
             sources.extend(place for place, letter in letters for _ in _FOLDING[ord(letter)])
-    return _Folded("".join(parts), sources)
+    return _FoldedText("".join(parts), sources)
 
 
 def _align(wanted: str, text: str, min_score: float) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ import sentencex  # type: ignore[import-untyped]  # it carries no types
 
 from langchain_groundedness.text.markdown import Block, blocks
 
-__all__ = ["Sentence", "each_sentence", "is_loaded", "load", "split_sentences"]
+__all__ = ["Sentence", "is_loaded", "iter_sentences", "load", "split_sentences"]
 
 
 class Sentence(NamedTuple):
@@ -32,10 +32,10 @@ def split_sentences(text: str) -> list[Sentence]:
     Headings, first lines of list items, table rows and code blocks are never joined with their
     neighbours. A sentence without an end mark is never split, however long.
     """
-    return list(each_sentence(text))
+    return list(iter_sentences(text))
 
 
-def each_sentence(text: str) -> Iterator[Sentence]:
+def iter_sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a long text."""
     for block in blocks(text):
         yield from split_block(text, block)

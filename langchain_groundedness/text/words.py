@@ -14,9 +14,9 @@ __all__ = [
     "each_word",
     "find_words",
     "fold",
-    "most_alike",
+    "informative_words",
+    "most_similar",
     "stem",
-    "telling_words",
     "word_stem",
 ]
 
@@ -68,7 +68,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(fold(text))) - _STOP_WORDS
 
 
-def most_alike(text: str, others: Iterable[str]) -> int:
+def most_similar(text: str, others: Iterable[str]) -> int:
     """Return the index of the first text that shares most content words; 0 if there is none."""
     words = content_words(text)
     shared = [len(words & content_words(other)) for other in others]
@@ -80,7 +80,7 @@ def find_words(text: str) -> list[Word]:
     return list(_recent_words(text) if len(text) <= _SENTENCE else each_word(text))
 
 
-def telling_words(text: str) -> list[Word]:
+def informative_words(text: str) -> list[Word]:
     """Find the words of a text that are no stop words, with their offsets."""
     return [word for word in find_words(text) if word.stem not in STOP_WORDS]
 

@@ -23,7 +23,7 @@ from langchain_core.runnables.config import merge_configs
 from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import run_in_worker, size_of
+from langchain_groundedness._runtime.executors import run_in_worker, total_characters
 from langchain_groundedness._runtime.flow import JointBatch, reraise_interrupts
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import record_error
@@ -39,7 +39,7 @@ __all__ = [
     "StreamingVerifier",
     "VerdictSteps",
     "Verifier",
-    "asked_in_batches",
+    "ask_in_batches",
     "checked_reply",
 ]
 
@@ -118,7 +118,7 @@ _ItemT = TypeVar("_ItemT", bound=Hashable)
 _FoundT = TypeVar("_FoundT")
 
 
-def asked_in_batches(
+def ask_in_batches(
     items: Iterable[_ItemT],
     size: int,
     read: Callable[[Any, int], list[_FoundT]],
@@ -308,7 +308,7 @@ class PooledVerifier(StreamingVerifier, JointBatch[VerificationTask, list[ClaimV
         self, tasks: Sequence[VerificationTask], configs: Sequence[RunnableConfig]
     ) -> AsyncIterator[FinalVerdicts]:
         judging = self._verdict_steps(tasks)
-        size = sum(size_of(task.documents) for task in tasks)
+        size = sum(total_characters(task.documents) for task in tasks)
         reply: Any = None
         error: Exception | None = None
         while (item := await run_in_worker(size, _step, judging, reply, error)) is not None:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from langchain_groundedness._runtime.options import as_runnable
 from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.types import Accepts
+from langchain_groundedness.types import AcceptedTypes
 from langchain_groundedness.verification.public_models import PUBLIC_MODELS
 
 __all__ = ["AnyVerifier", "named_verifier"]
@@ -41,7 +41,7 @@ def _verifier(value: object) -> object:
 AnyVerifier = Annotated[
     Runnable[Any, Any],
     BeforeValidator(_verifier),
-    Accepts(Runnable[Any, Any] | Callable[..., Any] | str),
+    AcceptedTypes(Runnable[Any, Any] | Callable[..., Any] | str),
 ]
 """An option that takes a verifier, a function that becomes one, or a name that
 `named_verifier` takes."""

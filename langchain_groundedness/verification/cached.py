@@ -158,7 +158,7 @@ class CachedVerifier(PooledVerifier):
         return [keys[first : first + size] for first in range(0, len(keys), size)]
 
     def _lookups(self, tasks: Sequence[VerificationTask]) -> list["_Lookup"]:
-        reads = _read_by(self.verifier) if self.reads is None else self.reads
+        reads = _reads_of(self.verifier) if self.reads is None else self.reads
         secret = b""
         if self.secret is not None:  # the key of a digest has at most 64 bytes
             secret = blake2b(self.secret.get_secret_value().encode()).digest()
@@ -355,7 +355,7 @@ def _describe(value: Any, path: str, unknown: list[str]) -> Any:  # noqa: PLR091
         map(callable, value.partial_variables.values())
     ):
         return [name, value.model_dump_json(serialize_as_any=True, fallback=repr)]
-    if _is_ours(value):
+    if _is_package_class(value):
         options = dict(value) if isinstance(value, BaseModel) else {"function": value.__qualname__}
         counted = {option: options[option] for option in options.keys() - _NOT_DESCRIBED}
         return [name, _describe(counted, path, unknown)]
@@ -374,20 +374,20 @@ def _model_options(model: BaseChatModel) -> Any:
     return [model._get_llm_string(), params]  # noqa: SLF001
 
 
-def _is_ours(value: object) -> bool:
+def _is_package_class(value: object) -> bool:
     """Return whether this package defines a function or object; its version then covers it."""
     named = value if hasattr(value, "__qualname__") else type(value)
     module = str(named.__module__)
     return module.startswith(_PACKAGE) and not module.startswith(f"{_PACKAGE}testing")
 
 
-def _read_by(verifier: Any) -> frozenset[str]:
+def _reads_of(verifier: Any) -> frozenset[str]:
     """Return what a verifier reads: the question if it is ours, else everything."""
     if isinstance(verifier, RunnableBindingBase):
-        return _read_by(verifier.bound)
+        return _reads_of(verifier.bound)
     if isinstance(verifier, CascadeVerifier):
-        return frozenset[str]().union(*(_read_by(stage.verifier) for stage in verifier.stages))
-    is_known = _is_ours(verifier) and not isinstance(verifier, CachedVerifier)
+        return frozenset[str]().union(*(_reads_of(stage.verifier) for stage in verifier.stages))
+    is_known = _is_package_class(verifier) and not isinstance(verifier, CachedVerifier)
     return frozenset({"question"} if is_known else get_args(Reads))
 
 

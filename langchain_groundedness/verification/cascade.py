@@ -144,7 +144,7 @@ class CascadeVerifier(PooledVerifier):
     @override
     def _verdict_steps(self, tasks: Sequence[VerificationTask]) -> VerdictSteps:
         remaining = list(tasks)
-        leanings: list[dict[str, str]] = [{} for _ in tasks]
+        notes: list[dict[str, str]] = [{} for _ in tasks]
         for number, stage in enumerate(self.stages, 1):
             members = tuple(place for place, task in enumerate(remaining) if task.claims)
             if not members:
@@ -160,9 +160,9 @@ class CascadeVerifier(PooledVerifier):
                 final, undecided = _split_verdicts(stage, task, reply)
                 if number == len(self.stages):
                     final, undecided = [*final, *undecided], []
-                yield FinalVerdicts(place, [_with_leaning(v, leanings[place]) for v in final])
+                yield FinalVerdicts(place, [_with_note(v, notes[place]) for v in final])
                 remaining[place] = task.only(v.claim for v in undecided)
-                leanings[place].update((v.claim.id, _leaning(stage, v)) for v in undecided)
+                notes[place].update((v.claim.id, _undecided_note(stage, v)) for v in undecided)
 
 
 def _split_verdicts(
@@ -187,7 +187,7 @@ def _split_verdicts(
     return final, undecided
 
 
-def _leaning(stage: Stage, verdict: ClaimVerdict) -> str:
+def _undecided_note(stage: Stage, verdict: ClaimVerdict) -> str:
     if verdict.reason is not None:
         return f"{stage.title} left it open: {verdict.reason}."
     sure = verdict.support_probability
@@ -195,8 +195,8 @@ def _leaning(stage: Stage, verdict: ClaimVerdict) -> str:
     return f"{stage.title} leaned to {verdict.verdict}{odds} but was not sure."
 
 
-def _with_leaning(verdict: ClaimVerdict, leanings: dict[str, str]) -> ClaimVerdict:
-    leaning = leanings.get(verdict.claim.id)
-    if verdict.verdict != "unchecked" or leaning is None:
+def _with_note(verdict: ClaimVerdict, notes: dict[str, str]) -> ClaimVerdict:
+    note = notes.get(verdict.claim.id)
+    if verdict.verdict != "unchecked" or note is None:
         return verdict
-    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {leaning}".strip()})
+    return verdict.model_copy(update={"explanation": f"{verdict.explanation} {note}".strip()})

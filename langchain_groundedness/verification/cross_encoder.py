@@ -23,7 +23,7 @@ from langchain_groundedness.verification.base import (
     FinalVerdicts,
     PooledVerifier,
     VerdictSteps,
-    asked_in_batches,
+    ask_in_batches,
 )
 from langchain_groundedness.verification.public_models import (
     LoadedModel,
@@ -186,7 +186,7 @@ class CrossEncoderVerifier(PooledVerifier):
                 return
         evidence = [self._evidence(task, public) for task in tasks]
         pairs = (pair for each in evidence for paired in each.values() for pair, _ in paired)
-        readings = yield from asked_in_batches(pairs, self.batch_size, self._read_scores, _failed)
+        readings = yield from ask_in_batches(pairs, self.batch_size, self._read_scores, _failed)
         for place, (task, each) in enumerate(zip(tasks, evidence, strict=True)):
             verdicts = []
             for claim in task.claims:

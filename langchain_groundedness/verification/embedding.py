@@ -23,7 +23,7 @@ from langchain_groundedness.verification.base import (
     FinalVerdicts,
     PooledVerifier,
     VerdictSteps,
-    asked_in_batches,
+    ask_in_batches,
 )
 from langchain_groundedness.verification.embedded.polarity import says_no
 from langchain_groundedness.verification.embedded.quantities import find_quantities, same_quantity
@@ -101,7 +101,7 @@ class EmbeddingVerifier(PooledVerifier):
         claims = [claim.text for task in tasks for claim in task.claims]
         passages = [window.text for task_windows in windows for window in task_windows]
         texts = (text for text in (*claims, *passages) if text.strip())
-        vectors = yield from asked_in_batches(texts, self.batch_size, _unit_vectors, _cause)
+        vectors = yield from ask_in_batches(texts, self.batch_size, _unit_vectors, _cause)
         sizes = {len(vector) for vector in vectors.values() if not isinstance(vector, str)}
         if len(sizes) > 1:
             failure = f"the embeddings have different sizes: {sorted(sizes)}"

@@ -14,12 +14,12 @@ from langchain_core.runnables import Runnable, RunnableConfig, patch_config
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import run_in_worker, size_of
+from langchain_groundedness._runtime.executors import run_in_worker, total_characters
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.telemetry import record_error
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, RetryBudget, Seconds
 from langchain_groundedness.evidence.packing import EvidencePacker, SentenceIndex
-from langchain_groundedness.llm.chat_models import ChatModel, memoized, recall, remember
+from langchain_groundedness.llm.chat_models import ChatModel, cache_value, cached_value, memoized
 from langchain_groundedness.llm.prompts import (
     LABEL_PROMPT,
     VERIFICATION_PROMPT,
@@ -37,7 +37,7 @@ from langchain_groundedness.llm.replies import (
     reply_text,
     whole_text,
 )
-from langchain_groundedness.llm.structured import StructuredModel, unsupported
+from langchain_groundedness.llm.structured import StructuredModel, may_be_unsupported
 from langchain_groundedness.types import (
     Citation,
     Claim,
@@ -147,7 +147,7 @@ class LLMVerifier(StreamingVerifier):
 
     @override
     async def _ajudge(self, task: VerificationTask, config: RunnableConfig) -> list[ClaimVerdict]:
-        plan = await run_in_worker(size_of(task.documents), self._plan, task)
+        plan = await run_in_worker(total_characters(task.documents), self._plan, task)
         return plan.merged(await plan.judge.abatch(plan.calls, self._limited(config)))
 
     @override
@@ -167,7 +167,7 @@ class LLMVerifier(StreamingVerifier):
         self, tasks: AsyncIterator[VerificationTask], config: RunnableConfig
     ) -> AsyncIterator[list[ClaimVerdict]]:
         async for task in tasks:
-            plan = await run_in_worker(size_of(task.documents), self._plan, task)
+            plan = await run_in_worker(total_characters(task.documents), self._plan, task)
             if task.claims and not plan.calls:
                 yield plan.merged([])
             outputs = plan.judge.abatch_as_completed(plan.calls, self._limited(config))
@@ -279,7 +279,7 @@ _LABELS: dict[str, Label] = {
     "supported": "supported",
     "contradicted": "contradicted",
     "unverifiable": "unverifiable",
-    "unsupported": "unverifiable",
+    "may_be_unsupported": "unverifiable",
 }
 
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
@@ -352,20 +352,24 @@ class LabelModel(NamedTuple):
 
     def _call(self, messages: list[BaseMessage], budget: RetryBudget) -> Flow[Any]:
         """Call the model, asking for log-probabilities unless it is known to refuse the option."""
-        if recall(self.model, _SUBJECT) != 0:
+        if cached_value(self.model, _SUBJECT) != 0:
             asking = self.model.bind(
                 logprobs=True, top_logprobs=_TOP_LOGPROBS, max_tokens=_ANSWER_TOKENS, stop=["\n"]
             )
             try:
                 raw = yield ModelCall(asking, messages, self.timeout)
             except Exception as exc:
-                if recall(self.model, _SUBJECT) == 1 or not unsupported(exc) or not budget.take():
+                if (
+                    cached_value(self.model, _SUBJECT) == 1
+                    or not may_be_unsupported(exc)
+                    or not budget.take()
+                ):
                     raise
             else:
-                remember(self.model, _SUBJECT, 1)
+                cache_value(self.model, _SUBJECT, 1)
                 return raw
         raw = yield ModelCall(self.model, messages, self.timeout)
-        remember(self.model, _SUBJECT, 0)
+        cache_value(self.model, _SUBJECT, 0)
         return raw
 
     def _read(self, raw: Any) -> "_Answer":

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from langchain_groundedness._runtime.installed import absent
+from langchain_groundedness._runtime.installed import missing_names
 from langchain_groundedness.exceptions import ConfigurationError, require
 
 __all__ = ["PUBLIC_MODELS", "LoadedModel", "load_public_model", "public_model"]
@@ -155,7 +155,7 @@ def public_model(name: str) -> PublicModel:
     if name not in PUBLIC_MODELS:
         msg = f"there is no public model {name!r:.60}; accepted: {', '.join(PUBLIC_MODELS)}"
         raise ConfigurationError(msg)
-    for package in sorted(absent({"torch": "torch", "transformers": "transformers"})):
+    for package in sorted(missing_names({"torch": "torch", "transformers": "transformers"})):
         require(package, extra=_EXTRA)
     return PUBLIC_MODELS[name]
 
@@ -198,7 +198,9 @@ class LoadedModel:
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text as part of an input."""
-        return len(self._encoder.encode(self._inert(text), add_special_tokens=False).ids)
+        return len(
+            self._encoder.encode(self._without_control_tokens(text), add_special_tokens=False).ids
+        )
 
     def tokens_left(self, claim: str, question: str | None) -> int:
         """Count the tokens that an input has left for evidence beside a claim."""
@@ -210,7 +212,7 @@ class LoadedModel:
         family, asked = self.model.family, (question or "").strip()
         templates = (family.inputs_with_question if asked else ()) or family.inputs
         parts = {"evidence": evidence, "claim": claim, "question": asked}
-        inert = {name: self._inert(part) for name, part in parts.items()}
+        inert = {name: self._without_control_tokens(part) for name, part in parts.items()}
         return tuple(each.format(eos=self.tokenizer.eos_token, **inert) for each in templates)
 
     def score(self, inputs: Sequence[tuple[str, ...]]) -> list[Any]:
@@ -230,7 +232,7 @@ class LoadedModel:
                 scores[place] = row
         return scores
 
-    def _inert(self, text: str) -> str:
+    def _without_control_tokens(self, text: str) -> str:
         """Break special tokens in a text, so that it cannot end the evidence and add to a claim."""
         normalizer = self._encoder.normalizer  # full-width letters can become a special token
         normal = normalizer.normalize_str(text) if normalizer else text

@@ -7,7 +7,7 @@ from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from langchain_groundedness._runtime.executors import size_of
+from langchain_groundedness._runtime.executors import total_characters
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness._runtime.telemetry import record_error
@@ -109,7 +109,7 @@ class SinglePassJudge(CheckedOptions, FlowRunnable[VerificationTask, list[ClaimV
 
     @override
     def _size(self, task: VerificationTask, /) -> int:
-        return size_of(task.documents) + len(task.answer or "")
+        return total_characters(task.documents) + len(task.answer or "")
 
     @override
     def _flow(self, task: VerificationTask, /, **_: Any) -> Flow[list[ClaimVerdict]]:

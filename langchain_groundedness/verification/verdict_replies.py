@@ -39,8 +39,8 @@ from langchain_groundedness.llm.replies import (
     cut_at_limit,
     message_of,
     nested_too_deep,
+    reply_fault,
     reply_text,
-    shortcoming,
     tool_calls,
 )
 
@@ -97,15 +97,15 @@ class ReplyReader(NamedTuple):
 
     def __call__(self, raw: Any) -> tuple[ReplyVerdicts | None, str | None]:
         """Return what a reply says, or what is wrong with all of it, in a clause about "it"."""
-        if not reply_text(raw) and (why := shortcoming(raw)):
+        if not reply_text(raw) and (why := reply_fault(raw)):
             return None, why
         try:
             lines, before, after = self._parts(raw)
         except _NoReplyError as exc:
-            return None, shortcoming(raw) or f"it {exc}"
+            return None, reply_fault(raw) or f"it {exc}"
         verdicts, others = self._verdicts(lines)
         why = self._fault(verdicts, before, (*after, *others))
-        return (verdicts, None) if why is None else (None, shortcoming(raw) or f"it {why}")
+        return (verdicts, None) if why is None else (None, reply_fault(raw) or f"it {why}")
 
     def _fault(
         self, verdicts: ReplyVerdicts, before: Iterable[str], after: Iterable[str]
@@ -166,7 +166,7 @@ class ReplyReader(NamedTuple):
         try:
             found, end = _STRICT.raw_decode(text, start)
         except (ValueError, RecursionError):  # thousands of digits, brackets behind a lone quote
-            return self._of_half_an_object(text, start), len(text)
+            return self._of_cut_off_object(text, start), len(text)
         if not isinstance(found, dict) or not found.keys() <= {"tag", "lines"}:
             raise _NoReplyError(_NOT_IN_FORM)
         lines = found.get("lines")
@@ -177,7 +177,7 @@ class ReplyReader(NamedTuple):
             raise _NoReplyError(msg)
         return self._untagged(lines, tag=found.get("tag")), end
 
-    def _of_half_an_object(self, text: str, start: int) -> list[str]:
+    def _of_cut_off_object(self, text: str, start: int) -> list[str]:
         """Read the entries that are complete of an object that was cut off."""
         begins = _HALF.match(text, start)
         if begins is None:

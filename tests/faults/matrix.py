@@ -53,7 +53,7 @@ class Models:
         self._short_timeout = _chat(server, timeout=_SHORT_TIMEOUT, max_retries=0)
 
     def fresh(self, fault: str | None) -> BaseChatModel:
-        """Give a model of which nothing has been learnt yet."""
+        """Give a model about which nothing is cached yet."""
         if fault is None:
             return self._plain.model_copy()
         if fault == "http_429":

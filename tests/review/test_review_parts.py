@@ -113,15 +113,15 @@ def test_filters_read_anything_and_their_address_reads_the_same(given_: dict[str
 
 def test_days_are_whole_and_the_last_one_counts() -> None:
     filters = Filters.read({"since": "2026-03-01", "until": "2026-03-01", "status": "any"})
-    assert filters.of_store == {
+    assert filters.store_filters == {
         "since": datetime(2026, 3, 1, tzinfo=UTC),
         "until": datetime(2026, 3, 2, tzinfo=UTC),
     }
-    assert filters.of_store["since"] <= EPOCH < filters.of_store["until"]
+    assert filters.store_filters["since"] <= EPOCH < filters.of_store["until"]
 
 
 def test_the_last_day_there_is_can_be_asked_for() -> None:
-    assert "until" not in Filters.read({"until": "9999-12-31"}).of_store
+    assert "until" not in Filters.read({"until": "9999-12-31"}).store_filters
 
 
 def test_a_session_ends_when_nobody_uses_it_and_after_a_day() -> None:

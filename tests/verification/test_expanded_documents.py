@@ -142,7 +142,7 @@ def test_sentences_are_in_order_and_cite_what_is_there(document: str) -> None:
         assert at <= sentence.start < sentence.end <= len(text)
         assert source <= sentence.source_start < sentence.source_end <= len(document)
         at, source = sentence.end, sentence.source_end
-        if sentence.as_it_stands:
+        if sentence.is_verbatim:
             there = document[sentence.source_start : sentence.source_end]
             assert text[sentence.start : sentence.end] == there
 

@@ -200,23 +200,23 @@ def test_the_index_finds_the_quantity_in_every_sentence_that_gives_it(
             for given in found
         )
     ]
-    assert index.units_giving(wanted, beside).tolist() == giving
+    assert index.units_with_value(wanted, beside).tolist() == giving
 
 
 def test_what_stands_before_the_first_sentence_belongs_to_its_document() -> None:
     texts = ["Alpha words are bright.", "# $\n5 stars are bright here."]
     index = EvidenceIndex([Document(page_content=text) for text in texts])
     (five,) = find_quantities("$5")
-    assert index.units_giving(five).tolist() == [1]
+    assert index.units_with_value(five).tolist() == [1]
 
 
 def test_a_bare_number_of_a_claim_is_not_looked_for_before_a_unit_that_the_claim_names() -> None:
     text = "Station 2 rose by 3 mm once. Station 3 rose by 4 mm twice. Row 3 has 1,004 in it."
     index = EvidenceIndex([Document(page_content=text)])
     three, length = find_quantities("Station 3 rose by 1,004 mm.")
-    assert index.units_giving(three).tolist() == [0, 1, 2]
-    assert index.units_giving(three, (three, length)).tolist() == [1, 2]
-    assert index.units_giving(length, (three, length)).tolist() == [2]
+    assert index.units_with_value(three).tolist() == [0, 1, 2]
+    assert index.units_with_value(three, (three, length)).tolist() == [1, 2]
+    assert index.units_with_value(length, (three, length)).tolist() == [2]
 
 
 _PIECES = st.sampled_from(

@@ -16,7 +16,7 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 
 from langchain_groundedness._runtime.files import (
-    refusing,
+    raising_configuration_error,
     replace_file,
     require_outputs,
     write_all,
@@ -266,7 +266,7 @@ class _OutcomeFiles:
     def begin(self, options: Mapping[str, Any], *, fresh: bool, retry_unchecked: bool) -> None:
         """Resume an earlier run, or begin."""
         for path, descriptor in self._open.items():
-            with refusing(path):
+            with raising_configuration_error(path):
                 os.ftruncate(descriptor, 0) if fresh else cut_torn_line(descriptor)
         if not any(os.fstat(descriptor).st_size for descriptor in self._open.values()):
             self.write_summary({"options": dict(options), "summary": None})
@@ -281,7 +281,7 @@ class _OutcomeFiles:
         if row.row.id in self.done:
             return
         path = self._passed if found.outcome == "passed" else self._rejected
-        with refusing(path):
+        with raising_configuration_error(path):
             data = {**(row.cells or row.row.model_dump()), _COLUMN: found.model_dump(mode="json")}
             write_all(self._open[path], f"{as_json(data)}\n".encode("ascii"))
         self.done[row.row.id] = found.digest
@@ -290,7 +290,7 @@ class _OutcomeFiles:
         """Read what was found, never all at once."""
         seen: set[str] = set()
         for path in self._open:
-            with refusing(path), path.open("rb") as file:
+            with raising_configuration_error(path), path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     found = _read(line, f"{path}, line {number}")
                     if found.id not in seen:
@@ -298,7 +298,7 @@ class _OutcomeFiles:
                         yield found
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        with refusing(self._summary):
+        with raising_configuration_error(self._summary):
             replace_file(self._summary, [f"{json.dumps(summary, indent=2)}\n".encode()])
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
@@ -317,7 +317,7 @@ class _OutcomeFiles:
     def _drop_unchecked(self) -> None:
         """Leave out the rows that are to be validated again; all others stay as they are."""
         path = self._rejected
-        with refusing(path), path.open("rb") as source:
+        with raising_configuration_error(path), path.open("rb") as source:
             kept = (line for line in source if _read(line, str(path)).outcome != "unchecked")
             replace_file(path, kept)
         os.close(self._open.pop(path))

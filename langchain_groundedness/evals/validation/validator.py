@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, ModelCall
-from langchain_groundedness._runtime.options import AnyRunnable, OptionsAlone
+from langchain_groundedness._runtime.options import AnyRunnable, EqualByOptions
 from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, Seconds
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.thresholds import require_installed_encoder
@@ -19,7 +19,7 @@ from langchain_groundedness.display.counts import count_of, format_count
 from langchain_groundedness.evals.citation_marks import DocumentIndex, blanked, citation_marks
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
-from langchain_groundedness.evals.evaluator import guarded
+from langchain_groundedness.evals.evaluator import run_row_flow
 from langchain_groundedness.evals.judged import QUALITY_DIMENSIONS, AnswerQualityEvaluator
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.exceptions import (
@@ -233,7 +233,7 @@ class Thresholds(NamedTuple):
         return found, tuple(against)
 
 
-class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
+class AnswerValidator(EqualByOptions, FlowRunnable[Any, RowValidation]):
     """Validates a question, its answer and its documents in two stages.
 
     Stage 1 compares each claim of the answer with the documents. A claim is supported if its
@@ -343,17 +343,17 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     @override
     def _flow(self, value: Any, /, **_: Any) -> Flow[RowValidation]:
         def failed(_: Exception, why: str) -> RowValidation:
-            return _because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
+            return _unchecked_because(_NOT_CHECKED, "failed", f"the validation failed: {why}")
 
-        return (yield from guarded(self._validated(read_row(value)), failed))
+        return (yield from run_row_flow(self._validated(read_row(value)), failed))
 
     def _validated(self, row: EvaluationRow) -> Flow[RowValidation]:
         answer, documents = row.answer or "", row.documents or ()
         if not answer.strip():
-            return _because(_NOT_CHECKED, "no_answer", "the row has no answer")
+            return _unchecked_because(_NOT_CHECKED, "no_answer", "the row has no answer")
         if not has_text(documents):
             text = "the row has no documents to check against"
-            return _because(_NOT_CHECKED, "no_documents", text)
+            return _unchecked_because(_NOT_CHECKED, "no_documents", text)
         index = DocumentIndex(documents)
         marks = citation_marks(answer, index.names)
         citations = {str(target): index.find(target) for mark in marks for target in mark.targets}
@@ -363,7 +363,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
         if not has_text(documents):
             cited = ", ".join(citations) or "nothing"
             text = f"none of the documents is cited: the answer cites {cited}"
-            return _because(_NOT_CHECKED, "not_cited", text)
+            return _unchecked_because(_NOT_CHECKED, "not_cited", text)
         # Marks state nothing; offsets stay those of the answer.
         source = CheckInput(
             question=row.question, answer=blanked(answer, marks), documents=documents
@@ -374,7 +374,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     def _in_stages(
         self, found: RowValidation, row: EvaluationRow, source: CheckInput
     ) -> Flow[RowValidation]:
-        stages, first_stage = self._stages, _FirstStage()
+        stages, first_stage = self._stages, _FirstStageVerdicts()
         checker = stages.checker.with_config(callbacks=[first_stage])
         result: GroundednessResult = yield ModelCall(checker, source)
         claims = tuple(
@@ -410,7 +410,7 @@ class AnswerValidator(OptionsAlone, FlowRunnable[Any, RowValidation]):
     def _decided(self, found: RowValidation) -> RowValidation:
         combined, against = self.thresholds.combined(found.scores)
         if combined.score is None:
-            return _because(found, "failed", f"no composite score: {combined.reason}")
+            return _unchecked_because(found, "failed", f"no composite score: {combined.reason}")
         outcome = "rejected" if against else "passed"
         update = {"outcome": outcome, "reasons": against, "composite": combined.score}
         return found.model_copy(update=update)
@@ -450,7 +450,7 @@ class _ValidationStages(NamedTuple):
     quality: AnyRunnable | None
 
 
-class _FirstStage(BaseCallbackHandler):
+class _FirstStageVerdicts(BaseCallbackHandler):
     """Collects the first-stage verdicts on the claims of one row."""
 
     run_inline = True
@@ -488,14 +488,14 @@ def _with_quality(
     except (ConfigurationError, MissingDependencyError):
         raise
     except Exception as exc:  # noqa: BLE001  (what was found in stage 1 is kept)
-        return _because(found, "quality_unchecked", f"{_NOT_JUDGED}: {cause(exc)}")
+        return _unchecked_because(found, "quality_unchecked", f"{_NOT_JUDGED}: {cause(exc)}")
     details = said.details
     numbers = {n: float(details[n]) for n in QUALITY_DIMENSIONS if _is_share(details.get(n))}
     rest = {name: value for name, value in details.items() if name not in numbers}
     found = found.model_copy(update={"quality": rest})
     if said.status != "scored" or len(numbers) < len(QUALITY_DIMENSIONS):
         text = f"{_NOT_JUDGED}: {said.reason or 'a score is missing'}"
-        return _because(found, "quality_unchecked", text)
+        return _unchecked_because(found, "quality_unchecked", text)
     return found.model_copy(update={"scores": found.scores | numbers})
 
 
@@ -513,7 +513,7 @@ _NOT_CHECKED = RowValidation(outcome="unchecked", stage="source")
 _NOT_JUDGED = "the quality could not be judged"
 
 
-def _because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
+def _unchecked_because(found: RowValidation, code: ReasonCode, text: str) -> RowValidation:
     """Say why a row could not be checked."""
     return found.model_copy(update={"reasons": (ValidationReason(code=code, text=text),)})
 

@@ -177,7 +177,7 @@ def _quantities(pair: _Pair) -> Iterator[tuple[float, Difference]]:
     # A value and little else, all of which the quote says too: there is no other place for it.
     alone = not rest or (len(rest) <= _LITTLE_ELSE and agreement == 1 and len(mine) == 1)
     around_theirs = [_around(pair.quote_words, given) for given in theirs]
-    spare = _spare(pair, mine, theirs, giving)
+    spare = _unmatched_numbers(pair, mine, theirs, giving)
     for claimed in unmatched:
         around = _around(pair.claim_words, claimed)
         for t, (given, around_given) in enumerate(zip(theirs, around_theirs, strict=True)):
@@ -200,12 +200,12 @@ def _giving(pair: _Pair, mine: list[Quantity], theirs: list[Quantity]) -> set[_P
         (m, t)
         for m, claimed in enumerate(mine)
         for t, given in enumerate(theirs)
-        if gives(pair.claim, claimed, pair.quote, given)
+        if states_value(pair.claim, claimed, pair.quote, given)
         and units_fit(claimed, given, in_claim=units_mine, beside=units_theirs)
     }
 
 
-def _spare(
+def _unmatched_numbers(
     pair: _Pair, mine: list[Quantity], theirs: list[Quantity], giving: set[_Places]
 ) -> set[int]:
     """Return the numbers of the quote whose counterpart in the claim is already taken."""
@@ -233,7 +233,7 @@ def _spare(
 
 def _agree(pair: _Pair, claimed: Quantity, given: Quantity) -> bool:
     """Return whether two numbers can both be true of one thing, or of one group."""
-    return compatible(claimed, given) and not other_bound(pair.claim, claimed, pair.quote, given)
+    return compatible(claimed, given) and not bounds_differ(pair.claim, claimed, pair.quote, given)
 
 
 def _inside(word: Word, quantities: list[Quantity]) -> bool:
@@ -457,12 +457,12 @@ def restricts(text: str, quantity: Quantity) -> bool:
     return word is not None and is_verb(word.group(1))
 
 
-def gives(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
+def states_value(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
     """Return whether a quote gives what a claim says; bounds on who is meant must match exactly."""
-    return same_quantity(claimed, given) and not other_bound(claim, claimed, quote, given)
+    return same_quantity(claimed, given) and not bounds_differ(claim, claimed, quote, given)
 
 
-def other_bound(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
+def bounds_differ(claim: str, claimed: Quantity, quote: str, given: Quantity) -> bool:
     """Return whether a claim and a quote name different limits, or are about other people.
 
     Of two limits ("at most", "up to"), one follows from the other, yet both are not true of one

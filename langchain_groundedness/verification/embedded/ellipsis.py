@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from langchain_groundedness.text.words import AUXILIARIES, telling_words
+from langchain_groundedness.text.words import AUXILIARIES, informative_words
 from langchain_groundedness.verification.embedded.polarity import Part, is_verb, says_no
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
@@ -57,7 +57,7 @@ class Clause(NamedTuple):
     """What distinguishes it from the other clauses of its sentence: "a lid"."""
 
 
-class _Full(NamedTuple):
+class _FullClause(NamedTuple):
     """A clause with a verb."""
 
     text: str
@@ -74,7 +74,7 @@ class _Full(NamedTuple):
         return self.text[: self.verb].strip()
 
 
-class _Part(NamedTuple):
+class _Phrase(NamedTuple):
     """A part of a clause: a preposition, and what follows it."""
 
     preposition: str
@@ -100,14 +100,14 @@ def clause_about(claim: str, sentence: str) -> str | None:
 
 
 def _content(text: str) -> set[str]:
-    return {word.stem for word in telling_words(text)}
+    return {word.stem for word in informative_words(text)}
 
 
 @lru_cache(maxsize=2048)
 def full_clauses(sentence: str) -> tuple[Clause, ...]:
     """Fill in what the clauses of a sentence leave out."""
     found: list[Clause] = []
-    before: _Full | None = None
+    before: _FullClause | None = None
     unlike = ""
     for piece in _pieces(sentence):
         if before is not None and (more := _filled(piece, before)):
@@ -141,7 +141,7 @@ def _last_and(piece: str) -> tuple[str, str]:
     return (piece[: joins[-1].start()], piece[joins[-1].end() :]) if joins else ("", "")
 
 
-def _read(piece: str) -> _Full | None:
+def _read(piece: str) -> _FullClause | None:
     for number, word in enumerate(_WORD.finditer(piece)):
         if number > _LONGEST_SUBJECT:
             return None
@@ -152,15 +152,15 @@ def _read(piece: str) -> _Full | None:
             end = word.start() + len(bare)
             no = _NOT.match(piece, end)
             family = AUXILIARIES.get(bare.casefold(), "")
-            return _Full(piece, word.start(), no.end() if no else end, family)
+            return _FullClause(piece, word.start(), no.end() if no else end, family)
     return None
 
 
-def _filled(piece: str, before: _Full) -> list[Clause]:
+def _filled(piece: str, before: _FullClause) -> list[Clause]:
     return _verb_only(piece, before) or _not_only(piece, before) or _gapped(piece, before)
 
 
-def _verb_only(piece: str, before: _Full) -> list[Clause]:
+def _verb_only(piece: str, before: _FullClause) -> list[Clause]:
     """Fill in "the kettle cannot", "but the grinder does"."""
     found = _VERB_ONLY.fullmatch(piece.strip())
     if found is None or any(map(is_verb, _WORD.findall(found["subject"])[1:])):
@@ -189,7 +189,7 @@ def _behind_auxiliary(text: str, family: str) -> str | None:
     return text[no.end() if no else forms[-1] :]
 
 
-def _not_only(piece: str, before: _Full) -> list[Clause]:
+def _not_only(piece: str, before: _FullClause) -> list[Clause]:
     """Fill in "but not flooding"."""
     found = _ONLY_NOT.match(piece.strip())
     if found is None or says_no(before.text):
@@ -198,7 +198,7 @@ def _not_only(piece: str, before: _Full) -> list[Clause]:
     return [Clause(before.text, before.text[before.end :]), Clause(text, found["rest"])]
 
 
-def _opposed(subject: str, full: _Full) -> list[Clause]:
+def _opposed(subject: str, full: _FullClause) -> list[Clause]:
     """Turn "unlike A, B has a lid" into what it says of A."""
     if says_no(full.text):
         return []
@@ -206,7 +206,7 @@ def _opposed(subject: str, full: _Full) -> list[Clause]:
     return [Clause(full.text, full.subject), Clause(text, subject)]
 
 
-def _gapped(piece: str, before: _Full) -> list[Clause]:
+def _gapped(piece: str, before: _FullClause) -> list[Clause]:
     """Fill in "a lid 12 pounds", "grinders of two", "in Prague in 1814"."""
     words = _WORD.findall(piece)
     if not _FEWEST_PARTS <= len(words) <= _LONGEST_PIECE or any(map(is_verb, words[1:])):
@@ -236,7 +236,7 @@ def _gapped(piece: str, before: _Full) -> list[Clause]:
     return [Clause(before.text, theirs), Clause(text, " ".join(fills[n] for n in topics))]
 
 
-def _parts(text: str, start: int, stop: int) -> Iterator[_Part]:
+def _parts(text: str, start: int, stop: int) -> Iterator[_Phrase]:
     """Split a text at its prepositions and quantities."""
     heads = [("", start), *((m.group(), m.end()) for m in _PREPOSITION.finditer(text, start, stop))]
     ends = [m.start() for m in _PREPOSITION.finditer(text, start, stop)] + [stop]
@@ -248,17 +248,17 @@ def _parts(text: str, start: int, stop: int) -> Iterator[_Part]:
         if _content(text[begin:limit]) or _STANDS_FOR.search(text[begin:limit].strip()):
             yield _stripped(text, name, begin, limit)
         if inside:
-            yield _Part(name, inside.start, inside.end, inside)
+            yield _Phrase(name, inside.start, inside.end, inside)
 
 
-def _stripped(text: str, name: str, start: int, end: int) -> _Part:
+def _stripped(text: str, name: str, start: int, end: int) -> _Phrase:
     bare = text[start:end]
     first = start + len(bare) - len(bare.lstrip())
-    return _Part(name, first, first + len(bare.strip()), None)
+    return _Phrase(name, first, first + len(bare.strip()), None)
 
 
 def _places(
-    parts: Sequence[_Part], parts_before: Sequence[_Part], piece: str, before: _Full
+    parts: Sequence[_Phrase], parts_before: Sequence[_Phrase], piece: str, before: _FullClause
 ) -> list[Part]:
     """Find what each part replaces; nothing if any part replaces nothing."""
     free = list(parts_before)
@@ -279,7 +279,7 @@ def _places(
     return places
 
 
-def _same_kind(part: _Part, other: _Part, *, subject_ends: int, first: bool) -> bool:
+def _same_kind(part: _Phrase, other: _Phrase, *, subject_ends: int, first: bool) -> bool:
     if part.quantity is None or other.quantity is None:
         both_subjects = first and other.start < subject_ends
         same = part.quantity is other.quantity and part.preposition == other.preposition
@@ -288,14 +288,14 @@ def _same_kind(part: _Part, other: _Part, *, subject_ends: int, first: bool) -> 
     return mine.kind == theirs.kind and mine.unit in ("", theirs.unit)
 
 
-def _says_no_more(piece: str, part: _Part, parts: Sequence[_Part], before: str) -> bool:
+def _says_no_more(piece: str, part: _Phrase, parts: Sequence[_Phrase], before: str) -> bool:
     """Return whether the text from a quantity to the next part is in the clause before, too."""
     ends = [p.start for p in parts if p.start > part.end]
     behind = _PREPOSITION.split(piece[part.end : min(ends, default=len(piece))])[0]
     return _content(behind) <= _content(before)
 
 
-def _fill(piece: str, part: _Part, before: _Full, place: Part) -> str:
+def _fill(piece: str, part: _Phrase, before: _FullClause, place: Part) -> str:
     mine = piece[part.start : part.end]
     theirs = before.text[place.start : place.end]
     if part.quantity is None:

@@ -171,10 +171,10 @@ def _cores() -> int:
 
 
 class PerThreads(Generic[_T]):
-    """What a process makes once for each number of threads."""
+    """A cache with one object per process and number of threads."""
 
     def __init__(self, make: Callable[[int], _T]) -> None:
-        """Prepare; a forked child makes everything anew."""
+        """Prepare an empty cache; a forked child starts with an empty one."""
         self._make = make
         self._lock = threading.Lock()
         self._made: dict[int, _T] = {}
@@ -182,7 +182,7 @@ class PerThreads(Generic[_T]):
             os.register_at_fork(after_in_child=self._reset)
 
     def get(self, threads: int | None) -> _T:
-        """Return what is made for so many threads, by default as many as suit the computer."""
+        """Return the object for a number of threads, by default as many as suit the computer."""
         threads = threads or default_threads()
         with self._lock:
             if threads not in self._made:

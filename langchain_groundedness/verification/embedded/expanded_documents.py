@@ -1,7 +1,7 @@
-"""Documents written out as they are meant: rows with their headers, values with their path.
+"""Adds context to parts of documents: table headers to rows, headings to items, paths to values.
 
-A table row says little without its header, a list item without its heading, a JSON value without
-its key. What is cited is still what the document has there.
+A table row means little without its header, a list item without its heading, a JSON value without
+its key. Citations still quote the text of the document.
 
 Its own module because the index need not know markdown or JSON.
 """
@@ -36,7 +36,7 @@ class EvidenceUnit(NamedTuple):
     source_start: int
     source_end: int
     """Its place in the document."""
-    as_it_stands: bool
+    is_verbatim: bool
     """Whether both are the same text."""
     is_heading: bool
 

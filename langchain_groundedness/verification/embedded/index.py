@@ -87,7 +87,7 @@ class IndexQuantities:
             self._value_of[self._by_value], np.arange(len(codes) + 1)
         )
 
-    def sentences_giving(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
+    def sentences_with_value(self, claimed: Quantity, beside: Collection[Quantity]) -> Ints:
         """Return the sentences that state a quantity."""
         in_claim = {quantity.unit for quantity in beside}
         giving = np.zeros(self._sentence_count, dtype=bool)
@@ -194,7 +194,7 @@ class EvidenceIndex:
         """Return the words of neighbouring units, in order."""
         return self.stems[self.first[first] : self.first[last + 1]]
 
-    def like(self, stem: str) -> list[tuple[int, float]]:
+    def similar_stems(self, stem: str) -> list[tuple[int, float]]:
         """Find the words of the vocabulary that are written like a stem: its derivations."""
         exact = self.vocabulary.get(stem)
         found = [] if exact is None else [(exact, 1.0)]
@@ -218,9 +218,9 @@ class EvidenceIndex:
     def _quantities(self) -> IndexQuantities:
         return IndexQuantities(self._texts, self.document_of, self._starts)
 
-    def units_giving(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
+    def units_with_value(self, claimed: Quantity, beside: Collection[Quantity] = ()) -> Ints:
         """Return the units that state a quantity."""
-        return self._quantities.sentences_giving(claimed, beside)
+        return self._quantities.sentences_with_value(claimed, beside)
 
     def text(self, first: int, last: int) -> str:
         """Return the text of neighbouring units of one document, written out."""
@@ -248,7 +248,7 @@ def _units(
 
 def _part(text: str, sentence: EvidenceUnit, start: int, end: int) -> EvidenceUnit:
     end = start + len(text[start:end].rstrip())
-    if not sentence.as_it_stands:
+    if not sentence.is_verbatim:
         return sentence._replace(start=start, end=end)
     moved = sentence.source_start - sentence.start
     return sentence._replace(

@@ -362,7 +362,7 @@ def _overlapping_units(window: Window, statement: ParsedClaim, index: EvidenceIn
     giving = {
         unit
         for quantity in statement.quantities
-        for unit in index.units_giving(quantity, statement.quantities).tolist()
+        for unit in index.units_with_value(quantity, statement.quantities).tolist()
     }
     sharing = [
         unit

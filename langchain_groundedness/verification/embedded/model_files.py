@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langchain_groundedness.exceptions import ModelFileError
 
 __all__ = [
-    "Rarity",
+    "InverseFrequencies",
     "damaged",
     "rarity",
     "read_model_file",
@@ -50,7 +50,7 @@ def read_model_file(name: str) -> bytes:
         raise ModelFileError(msg) from exc
 
 
-class Rarity(NamedTuple):
+class InverseFrequencies(NamedTuple):
     """Inverse paragraph frequencies of stems, counted over encyclopedia articles."""
 
     idf: dict[str, float]
@@ -63,10 +63,10 @@ class Rarity(NamedTuple):
 
 
 @cache
-def rarity() -> Rarity:
+def rarity() -> InverseFrequencies:
     """Load the table that is shipped beside the model, once."""
     table = read_model_json("words.json")
     try:
-        return Rarity(table["idf"], frozenset(table["names"]), table["rarest"])
+        return InverseFrequencies(table["idf"], frozenset(table["names"]), table["rarest"])
     except KeyError as exc:
         raise ModelFileError(damaged("words.json")) from exc

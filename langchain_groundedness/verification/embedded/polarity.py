@@ -10,8 +10,8 @@ from langchain_groundedness.text.words import (
     STOP_WORDS,
     Word,
     find_words,
+    informative_words,
     stem,
-    telling_words,
 )
 from langchain_groundedness.verification.embedded.model_files import rarity
 from langchain_groundedness.verification.embedded.quantities import Quantity
@@ -112,7 +112,7 @@ def _denied(text: str) -> frozenset[str]:
     parts = denials(text)
     if not parts:
         return frozenset()
-    content = telling_words(text)
+    content = informative_words(text)
     denied: set[str] = set()
     for part in parts:
         end = _CLAUSE_END.search(text, part.end)
@@ -138,7 +138,7 @@ def _affirmed(text: str) -> set[str]:
     but = _BUT.search(text, parts[0].end) if parts else None
     if but is None:
         return set()
-    words = telling_words(text)
+    words = informative_words(text)
     before = {word.stem for word in words if word.start < but.start()}
     return {word.stem for word in words if word.start >= but.end()} - before
 

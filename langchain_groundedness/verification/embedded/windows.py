@@ -124,10 +124,10 @@ def match_statement(statement: ParsedClaim, index: EvidenceIndex) -> Match | Non
 
 def _places(item: Item, index: EvidenceIndex, statement: ParsedClaim) -> tuple[Ints, Floats]:
     if item.quantity is not None:
-        units = index.units_giving(item.quantity, statement.quantities)
+        units = index.units_with_value(item.quantity, statement.quantities)
         return units, np.ones(len(units))
     likeness = np.zeros(len(index))
-    for word, value in sorted(index.like(item.stem), key=itemgetter(1)):
+    for word, value in sorted(index.similar_stems(item.stem), key=itemgetter(1)):
         likeness[index.units_with(word)] = value
     units = np.flatnonzero(likeness)
     return units, likeness[units]
@@ -187,11 +187,11 @@ def encoder_input(
     """
     units = chosen_units(match, index, words=words)
     evidence = joined(units, match, index)[:_LONGEST_READING]
-    claim = _in_values_of_the_evidence(statement, units, index)
+    claim = _with_values_of_evidence(statement, units, index)
     return EncoderInput(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(claim)))
 
 
-def _in_values_of_the_evidence(
+def _with_values_of_evidence(
     statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str:
     """Rewrite the values of a claim in the form in which the evidence gives them."""
@@ -199,17 +199,17 @@ def _in_values_of_the_evidence(
     claim = statement.text
     for quantity in sorted(statement.quantities, reverse=True):
         start, end = phrase_of(claim, quantity)
-        given = _given(quantity, statement, units, index)
+        given = _same_value_in_evidence(quantity, statement, units, index)
         if quantity.start >= statement.own_start and given:
             claim = claim[:start] + given + claim[end:]
     return claim
 
 
-def _given(
+def _same_value_in_evidence(
     claimed: Quantity, statement: ParsedClaim, units: Sequence[int], index: EvidenceIndex
 ) -> str | None:
     """Return how the evidence puts a value of the claim; nothing if it uses the same words."""
-    giving = set(index.units_giving(claimed, statement.quantities).tolist())
+    giving = set(index.units_with_value(claimed, statement.quantities).tolist())
     start, end = phrase_of(statement.text, claimed)
     value = statement.text[start:end].casefold()
     texts = [index.text(unit, unit) for unit in units if unit in giving]
@@ -261,7 +261,7 @@ def chosen_units(match: Match, index: EvidenceIndex, *, words: int) -> list[int]
     """
     chosen: list[int] = []
     left = words
-    for unit in dict.fromkeys(_by_use(match)):
+    for unit in dict.fromkeys(_most_useful_first(match)):
         size = _size(unit, index)
         if not chosen or size <= left:
             chosen.append(unit)
@@ -274,7 +274,7 @@ def _size(unit: int, index: EvidenceIndex) -> int:
     return max(words, -(-_tokens(index.text(unit, unit)) // _TOKENS_PER_WORD))
 
 
-def _by_use(match: Match) -> Iterator[int]:
+def _most_useful_first(match: Match) -> Iterator[int]:
     """Yield sentences, the most useful first."""
     best, wide = match.best[0], match.best[-1]
     yield best.first
