@@ -77,10 +77,10 @@ def open_private(path: Path, flags: int = _APPEND, *, follow_symlinks: bool = Fa
 
 @lru_cache(maxsize=1024)
 def _warn_if_shared(path: str, mode: int) -> None:
-    """Warn once about each file that others than its owner can use."""
+    """Warn once about each file that users other than its owner can access."""
     if mode & _OTHERS and os.name == "posix":
         logger.warning(
-            "%s has mode %04o, so others than its owner can use it, and it holds texts of answers "
+            "%s has mode %04o, so other users can access it, and it holds texts of answers "
             "and documents; unless they should, run: chmod 600 %s",
             *(path, mode, shlex.quote(path)),
         )
@@ -270,4 +270,4 @@ def lines_up_to(file: IO[bytes], most: int, path: Path) -> Iterator[bytes]:
 
 
 def _size_limit(most: int) -> str:
-    return f"{most >> 20} MiB, the most that is read"
+    return f"{most >> 20} MiB, the limit for reading"

@@ -413,7 +413,8 @@ class SQLAuditLog(AuditLog):
             if not held or (now.revision, now.review.reviewer) != (revision, reviewer):
                 said = (
                     "nothing was written: the decision can no longer be undone, since it has taken "
-                    f"effect or is another's; the record is at revision {now.revision}"
+                    "effect or belongs to another reviewer; "
+                    f"the record is at revision {now.revision}"
                 )
                 raise _conflict_error(now, said)
             return before

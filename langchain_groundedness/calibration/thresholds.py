@@ -65,7 +65,7 @@ Flags = NDArray[np.bool_]
 
 _VERSION = 1
 _EMBEDDED = "embedded"
-_REVIEW_REASON = "a claim is less sure than the calibration asks for"
+_REVIEW_REASON = "a claim is less certain than the calibration requires"
 
 
 class Calibration(CheckedOptions):
@@ -589,7 +589,7 @@ def _sample_shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Ta
     groups = len(np.unique(scored.groups))
     if groups < _FEWEST_GROUPS:
         return (
-            f"the {unit}s are of too few documents or threads: {groups}, and at least "
+            f"the {unit}s come from too few documents or threads: {groups}, and at least "
             f"{_FEWEST_GROUPS} are needed: label {unit}s of {_FEWEST_GROUPS - groups} more"
         )
     return None

@@ -130,7 +130,7 @@ def _labelled(path: Path) -> _Samples:
     checker = GroundednessRunnable()
     rows = list(read_labelled(path))  # a fault in the last line costs no check of the others
     if not rows:
-        refuse(f"{path}: there is no labelled claim or answer in it")
+        refuse(f"{path}: it contains no labelled claim or answer")
     return list(samples_of(rows, checker)), encoder_checksum(), []
 
 

@@ -222,7 +222,7 @@ def _records_in_file(path: Path) -> "Iterator[AuditRecord]":
             yield record
     if empty and path.stat().st_size:
         refuse(
-            f"{path}: no line of it is a record of an audit log; --log takes the file that a "
+            f"{path}: none of its lines is a record of an audit log; --log takes the file that a "
             "JsonlAuditLog writes, --db the URL of a database"
         )
 

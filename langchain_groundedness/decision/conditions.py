@@ -78,7 +78,7 @@ class Holds(Enum):
         return Holds.both((self, opposite.get(other, Holds.OPEN)))
 
 
-class ConditionResult(NamedTuple):
+class Truth(NamedTuple):
     """Whether a condition holds, and the fact in words."""
 
     holds: Holds
@@ -311,7 +311,7 @@ class Conditions(PolicyPart):
     retrieval_score: Cosine | None = None
     """How close the best document is to the question, where that is known."""
 
-    def truth(self, given: DecisionContext) -> ConditionResult:
+    def truth(self, given: DecisionContext) -> Truth:
         """Return whether all conditions hold.
 
         Args:
@@ -319,25 +319,21 @@ class Conditions(PolicyPart):
         """
         parts = list(self._parts(given))
         words = " and ".join(part.words for part in parts) or "it applies to every answer"
-        return ConditionResult(Holds.both(part.holds for part in parts), words)
+        return Truth(Holds.both(part.holds for part in parts), words)
 
-    def _parts(self, given: DecisionContext) -> Iterator[ConditionResult]:
+    def _parts(self, given: DecisionContext) -> Iterator[Truth]:
         if self.verdict is not None:
             verdict = answer_verdict(given.verdicts)
-            yield ConditionResult(
-                _of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}"
-            )
+            yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
         if self.trust_score is not None:
             holds = holds_for_score(self.trust_score, given)
-            yield ConditionResult(holds, _in_words("the trust score", given.trust_score))
+            yield Truth(holds, _in_words("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
                 count = given.count(name)
                 holds = _holds_for_count(amount, count, given)
-                yield ConditionResult(
-                    holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}"
-                )
+                yield Truth(holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}")
         yield from self._of_probabilities(given)
         for name in ("query_class", "risk_tier"):
             accepted: tuple[str | None, ...] | None = getattr(self, name)
@@ -347,20 +343,20 @@ class Conditions(PolicyPart):
             score = given.retrieval_score
             fits = self.retrieval_score.has(score)
             holds = given.about_question(so=fits, known=score is not None)
-            yield ConditionResult(holds, _in_words("the retrieval score", score))
+            yield Truth(holds, _in_words("the retrieval score", score))
 
-    def _of_probabilities(self, given: DecisionContext) -> Iterator[ConditionResult]:
+    def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
         supported = given.probabilities("supported")
         others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
             lowest = min((p for p in supported if p is not None), default=None)
             words = _in_words("the lowest probability of a supported claim", lowest)
-            yield ConditionResult(_holds_for_extreme(low, supported, given, lowest=True), words)
+            yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
             highest = max((p for p in others if p is not None), default=None)
             words = _in_words("the highest probability of an unsupported claim", highest)
-            yield ConditionResult(_holds_for_extreme(high, others, given, lowest=False), words)
+            yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
 def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
@@ -418,12 +414,10 @@ def _of_verdict(
 
 def _of_label(
     name: str, accepted: Sequence[str | None], label: str | None, given: DecisionContext
-) -> ConditionResult:
+) -> Truth:
     fits = _folded(label) in map(_folded, accepted)
     shown = "is not known" if label is None else f"is {label!r}"
-    return ConditionResult(
-        given.about_question(so=fits, known=label is not None), f"the {name} {shown}"
-    )
+    return Truth(given.about_question(so=fits, known=label is not None), f"the {name} {shown}")
 
 
 def _folded(label: str | None) -> str | None:

@@ -163,7 +163,7 @@ class _CitationVerdicts(NamedTuple):
 
     def verdict(self, each: CitingClaim) -> ClaimVerdict:
         found = self.verdicts.get((each.claim.id, each.documents))
-        nothing = "no document that the sentence cites exists"
+        nothing = "the sentence cites only documents that do not exist"
         nothing = nothing if each.cited else "the sentence cites no document"
         return found or ClaimVerdict.unchecked(each.claim, nothing)
 

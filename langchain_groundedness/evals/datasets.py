@@ -119,7 +119,7 @@ def open_dataset(
     else:
         name = ", ".join(map(str, source if isinstance(source, list | tuple) else [source]))
     if not parts:
-        msg = f"{name}: no file to read there; accepted are {', '.join(FILE_ENDINGS)}"
+        msg = f"{name}: no readable file there; accepted are {', '.join(FILE_ENDINGS)}"
         raise InputFormatError(msg)
     return DataSet(parts, name, dict(columns or {}), layout, separator, limit)
 

@@ -626,7 +626,11 @@ def estimate_change(
 
 
 def _estimate(
-    found: "_GroupedScores | None", confidence: float, resamples: int, seed: int, method: Method = "bca"
+    found: "_GroupedScores | None",
+    confidence: float,
+    resamples: int,
+    seed: int,
+    method: Method = "bca",
 ) -> Estimate | None:
     if found is None:
         return None

@@ -524,7 +524,7 @@ class AnswerCheck:
             return self._not_judged(turn, "the turn ends without an answer")
         try:
             if key is None and turn.is_returned_directly:
-                why = "the answer is a tool's own result, handed over as it is"
+                why = "the answer is a tool's own result, returned directly"
                 return self._not_judged(turn, why)
             source = self._source(state)
         except Exception as exc:  # noqa: BLE001  (a check that fails must not end the agent's run)

@@ -297,7 +297,9 @@ class RunnableContract(ABC):
         batch = self.runnable().batch([good, bad, good], return_exceptions=True)
         abatch = run_bounded(self.runnable().abatch([good, bad, good], return_exceptions=True))
         for name, found in {"batch": batch, "abatch": abatch}.items():
-            message = f"{name} gives {shortened(found[1])} for the bad input, which is no exception"
+            message = (
+                f"{name} gives {shortened(found[1])} for the bad input, which is not an exception"
+            )
             assert isinstance(found[1], Exception), message
             for other in (found[0], found[2]):
                 self._agree(other, expected, f"{name} differs from invoke beside a bad input")
@@ -337,7 +339,7 @@ class RunnableContract(ABC):
             skip("it does not say that it can be saved")
         revived = load(dumpd(runnable), **self.load_arguments())
         given = self.inputs()[0]
-        self._agree(revived.invoke(given), runnable.invoke(given), "the loaded one differs")
+        self._agree(revived.invoke(given), runnable.invoke(given), "the loaded copy differs")
 
     def test_schemas_and_graph_can_be_made(self) -> None:
         """Input and output have JSON schemas, and the graph can be drawn."""
@@ -365,7 +367,7 @@ class RunnableContract(ABC):
 
         for name, found in {"batch": in_threads, "gather": run_bounded(gather())}.items():
             for one, other in zip(expected, found, strict=True):
-                self._agree(other, one, f"{name}: calls at the same time differ from single ones")
+                self._agree(other, one, f"{name}: concurrent calls differ from single calls")
 
     # --- how
 
@@ -543,9 +545,9 @@ class CallbackHandlerContract(ABC):
         message = f"found() gives {len(expected)} values for {len(inputs)} runs, not one for each"
         assert len(expected) == len(inputs), message
         in_threads = findings(lambda config: chain.batch(inputs, config | {"max_concurrency": 6}))
-        assert_equal(in_threads, expected, "runs in threads have mixed")
+        assert_equal(in_threads, expected, "concurrent runs in threads mix their results")
         on_a_loop = findings(lambda config: run_bounded(chain.abatch(inputs, config)))
-        assert_equal(on_a_loop, expected, "runs on a loop have mixed")
+        assert_equal(on_a_loop, expected, "concurrent runs on a loop mix their results")
 
     def test_given_twice_it_works_once(self) -> None:
         """A handler given both in the config and bound to the chain reports each run once."""
@@ -650,9 +652,13 @@ class AgentMiddlewareContract(ABC):
             "questions() must give two or more with different answers; theirs are all "
             f"{shortened(expected[0])}"
         )
-        assert_equal([_content(each) for each in agent.batch(inputs)], expected, "runs have mixed")
+        assert_equal(
+            [_content(each) for each in agent.batch(inputs)],
+            expected,
+            "concurrent runs mix their results",
+        )
         found = [_content(each) for each in run_bounded(other.abatch(inputs))]
-        assert_equal(found, expected, "runs on a loop have mixed")
+        assert_equal(found, expected, "concurrent runs on a loop mix their results")
 
     def test_the_state_can_be_kept_and_taken_up_again(self) -> None:
         """A checkpointer that accepts only plain data keeps the state, and the agent continues."""

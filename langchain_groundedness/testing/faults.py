@@ -233,20 +233,20 @@ _ALL = (
         "the reply ends at the limit of tokens",
         _text(_beginning, finish_reason="length"),
     ),
-    Fault("cut_off", "the reply ends in the middle, and nothing says so", _text(_beginning)),
+    Fault("cut_off", "the reply ends in the middle, without any sign of it", _text(_beginning)),
     Fault("empty", "the reply has no text", _text(lambda _: "")),
     Fault("null", "the reply is `null`", _text(lambda _: "null")),
     Fault("prose", "the reply is a sentence that praises everything", _text(lambda _: _PROSE)),
-    Fault("refusal", "the model refuses, in the field for it", _instead(refusal=_SORRY)),
+    Fault("refusal", "the model refuses, in the refusal field", _instead(refusal=_SORRY)),
     Fault("refusal_in_words", "the model refuses in its reply", _text(lambda _: _SORRY)),
     Fault(
         "content_filter",
-        "the provider's filter takes the reply",
+        "the provider's content filter removes the reply",
         _instead(text="", finish_reason="content_filter"),
     ),
     Fault("wrong_ids", "verdicts for claims that were not shown", _lines(_other_numbers)),
     Fault("missing_ids", "the last verdict is missing", _lines(lambda lines: lines[:-1])),
-    Fault("duplicated_ids", "every verdict comes three times", _lines(lambda lines: 3 * lines)),
+    Fault("duplicated_ids", "every verdict appears three times", _lines(lambda lines: 3 * lines)),
     Fault("contradictory_duplicates", "two verdicts for each claim", _lines(_contradicting)),
     Fault("extra_keys", "fields that were not asked for", _with_more),
     Fault("huge", "3,000 verdicts more", _lines(lambda lines: [*lines, *_MANY_MORE])),
@@ -268,7 +268,9 @@ _ALL = (
     Fault("empty_body", "the response has no body", _instead(body="")),
     Fault("null_body", "the response is `null`", _instead(body="null")),
     Fault(
-        "html_body", "a proxy's page instead of the response", _instead(body="<html>Busy</html>")
+        "html_body",
+        "a proxy's error page instead of the response",
+        _instead(body="<html>Busy</html>"),
     ),
     Fault("no_choices", "the response has no reply in it", _instead(body='{"choices": []}')),
     Fault("no_content", "the message has no content", _instead(body=_NO_CONTENT)),
@@ -279,8 +281,10 @@ _ALL = (
     Fault("http_429", "HTTP 429 with Retry-After", _status(429, "slow down", retry_after="0.01")),
     Fault("http_500", "HTTP 500", _status(500, "broken")),
     Fault("http_503", "HTTP 503", _status(503, "overloaded")),
-    Fault("slow_first_byte", "no byte ever comes", _instead(delivery=_send_nothing), slow=True),
-    Fault("slow_trickle", "a few bytes come, then no more", _instead(delivery=_trickle), slow=True),
+    Fault("slow_first_byte", "no byte ever arrives", _instead(delivery=_send_nothing), slow=True),
+    Fault(
+        "slow_trickle", "a few bytes arrive, then no more", _instead(delivery=_trickle), slow=True
+    ),
     Fault(
         "drip",
         "the response arrives one byte at a time, so the client's timeout never expires",
@@ -297,7 +301,7 @@ _ALL = (
     Fault("closed_early", "the connection ends in the middle", _instead(delivery=_cut)),
     Fault(
         "not_http",
-        "bytes of TLS where HTTP is spoken",
+        "TLS bytes on an HTTP connection",
         _instead(delivery=lambda connection, _: connection.sendall(_TLS_ALERT)),
     ),
 )

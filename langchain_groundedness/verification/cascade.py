@@ -189,7 +189,7 @@ def _split_verdicts(
 
 def _undecided_note(stage: Stage, verdict: ClaimVerdict) -> str:
     if verdict.reason is not None:
-        return f"{stage.title} left it open: {verdict.reason}."
+        return f"{stage.title} did not decide: {verdict.reason}."
     sure = verdict.support_probability
     odds = "" if sure is None else f" (support probability {sure:.2f})"
     return f"{stage.title} leaned to {verdict.verdict}{odds} but was not sure."

@@ -312,7 +312,7 @@ def test_checker_works_with_the_thresholds() -> None:
     given: dict[str, Any] = {"answer": "x", "trust_score": 1.0}
     assert checker.policy.decide([sure], **given).action == "pass"
     assert checker.policy.decide([unsure], **given) == Decision(
-        action="review", reasons=("a claim is less sure than the calibration asks for",)
+        action="review", reasons=("a claim is less certain than the calibration requires",)
     )
 
 

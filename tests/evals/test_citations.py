@@ -201,7 +201,7 @@ def test_citations_of_documents_that_do_not_exist_are_named_and_wrong() -> None:
     assert score.details["missing"] == [9, "made-up.md"]
     assert (score.details["correctness"], score.details["completeness"]) == (1 / 3, 0.5)
     assert "missing documents: 9, made-up.md" in score.comment
-    assert score.result.claims[1].reason == "no document that the sentence cites exists"
+    assert score.result.claims[1].reason == "the sentence cites only documents that do not exist"
 
 
 def test_without_documents_every_citation_is_missing() -> None:

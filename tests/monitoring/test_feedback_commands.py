@@ -517,14 +517,14 @@ def test_where_nobody_has_reviewed_calibrate_says_how_many_wait(run: Run, tmp_pa
 def test_a_file_without_labels_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     said = failure(run("calibrate", "--labels", "empty.jsonl", "--precision", "0.9"))
-    assert "empty.jsonl: there is no labelled claim or answer in it" in said
+    assert "empty.jsonl: it contains no labelled claim or answer" in said
 
 
 def test_a_file_that_is_no_audit_log_is_refused_with_a_hint(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("shopping: milk\n", encoding="utf-8")
     outcome = run("stats", "--log", "other.txt")
     assert outcome.code == 2
-    assert "no line of it is a record of an audit log" in outcome.err
+    assert "none of its lines is a record of an audit log" in outcome.err
 
 
 def test_a_time_without_records_is_said_to_be_one(run: Run, log_file: Path) -> None:

@@ -188,7 +188,7 @@ def _require_probabilities(
     known = [v.class_probabilities for v in verdicts if v.class_probabilities is not None]
     if len(known) < len(verdicts):
         failed = {
-            name: verdict.reason or "the claim says nothing that could be looked for"
+            name: verdict.reason or "the claim contains nothing to search for"
             for name, verdict in zip(names, verdicts, strict=True)
             if verdict.class_probabilities is None
         }

@@ -382,7 +382,7 @@ def _wording(difference: Difference) -> str:
 
 def _why_unverifiable(statement: ParsedClaim, match: Match | None) -> str:
     if not statement.items:
-        return "The claim says nothing that could be looked for."
+        return "The claim contains nothing to search for."
     missing = _missing(statement, match.best[-1].found if match else None)
     if missing:
         return f"No passage mentions: {', '.join(missing)}."
