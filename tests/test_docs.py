@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import click
@@ -103,45 +104,66 @@ def test_every_page_stands_in_the_navigation_and_the_other_way_round() -> None:
     assert set(pages_of(navigation)) == there, "put a new page into nav of zensical.toml"
 
 
-PUBLIC = (
-    "audit",
-    "callbacks",
-    "calibration",
-    "claims",
-    "correction",
-    "decision",
-    "evals",
-    "evals.statistics",
-    "evals.validation",
-    "exceptions",
-    "middleware",
-    "monitoring",
-    "query",
-    "report",
-    "review",
-    "testing",
-    "types",
-    "verification",
-)
+REFERENCE = sorted((DOCS / "reference").rglob("*.md"))
+ENTRY = re.compile(r"^::: (langchain_groundedness\.\S+)$", re.MULTILINE)
+WITH_ENTRIES = [path for path in REFERENCE if ENTRY.search(path.read_text(encoding="utf-8"))]
+PUBLIC = [
+    "langchain_groundedness",
+    *(f"langchain_groundedness.{name}" for name in ("exceptions", "evals.statistics", "types")),
+    *(
+        module.name
+        for module in walk_packages(langchain_groundedness.__path__, "langchain_groundedness.")
+        if module.ispkg and "._" not in module.name and not module.name.endswith(".cli")
+    ),
+]
 INTERNAL = {
     "AcceptedTypes",
     "FrozenModel",
     "HTML_FORMATTERS",
+    "NO_DOCUMENTS",
     "PlainSignature",
+    "SentenceIndex",
     "cause",
     "details",
+    "locate_quote",
+    "no_documents",
+    "passage_sentences",
     "require",
+    "shares_content_word",
 }
+"""Names that modules of the package export to each other."""
 
 
-def test_the_reference_has_every_public_name_once() -> None:
-    text = "".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
-    shown = re.findall(r"^::: langchain_groundedness\.(\S+)$", text, re.MULTILINE)
-    assert len(shown) == len(set(shown))
-    assert set(import_module("langchain_groundedness").__all__) - set(shown) == set()
-    for name in PUBLIC:
-        listed = import_module(f"langchain_groundedness.{name}").__all__
-        assert set(listed) - INTERNAL <= {each.split(".")[-1] for each in shown}, name
+def listed_names() -> Iterator[tuple[str, str]]:
+    for module in PUBLIC:
+        for name in getattr(import_module(module), "__all__", ()):
+            if name not in INTERNAL:
+                yield module, name
+
+
+def test_the_reference_has_every_public_name_on_exactly_one_page() -> None:
+    shown = [each for path in REFERENCE for each in ENTRY.findall(path.read_text(encoding="utf-8"))]
+    places = [each.rsplit(".", 1) for each in shown]
+    values = [(name, getattr(import_module(module), name)) for module, name in places]
+    for module, name in listed_names():
+        value = getattr(import_module(module), name)
+        assert sum(each == name and at is value for each, at in values) == 1, (module, name)
+    assert {tuple(each) for each in places} <= {*listed_names()}, "no longer public"
+
+
+def test_a_page_of_the_reference_has_the_name_of_its_class() -> None:
+    for path in WITH_ENTRIES:
+        text = path.read_text(encoding="utf-8")
+        module, name = ENTRY.findall(text)[0].rsplit(".", 1)
+        is_alone = isinstance(getattr(import_module(module), name), type)
+        if is_alone and path.stem != "errors":
+            assert text.startswith(f"# {name}\n"), path
+
+
+@pytest.mark.parametrize("path", WITH_ENTRIES, ids=named)
+def test_a_page_of_the_reference_begins_with_its_use_and_a_link_to_the_guide(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").split("\n\n")[1]
+    assert re.search(r"\.\sGuide:\s\[[^]]+\]\((?:\.\./)+guide/\w+\.md\)\.$", first)
 
 
 def words_of(text: str) -> str:
