@@ -11,7 +11,8 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from langchain_groundedness.claims import ExtractionExample, LLMClaimExtractor
+from langchain_groundedness import LLMClaimExtractor
+from langchain_groundedness.claims import ExtractionExample
 from langchain_groundedness.exceptions import ConfigurationError, OutputParsingError
 from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import ScriptedChatModel

@@ -10,10 +10,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness import CascadeVerifier, EmbeddedVerifier, GroundednessRunnable
 from langchain_groundedness.cli import run
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier
 from langchain_groundedness.verification.embedded import verifier as embedded
 
 INPUT = ("Rome is in Italy.", ["Rome is in Italy."])

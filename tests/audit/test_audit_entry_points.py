@@ -17,12 +17,15 @@ from langchain_core.runnables import RunnableLambda
 from audit.stores import MemoryLog
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
+    CascadeVerifier,
     ConfigurationError,
+    EmbeddedVerifier,
     GroundednessCallbackHandler,
     GroundednessGuard,
     GroundednessMiddleware,
     GroundednessRunnable,
     JsonlAuditLog,
+    LLMVerifier,
     SentenceClaimExtractor,
     VerificationError,
     groundedness_node,
@@ -31,7 +34,6 @@ from langchain_groundedness import (
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
-from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, LLMVerifier
 
 TRUE, FALSE = "Revenue was $2.1B in Q3.", "Costs rose by 9%."
 VERDICTS: Any = {TRUE: "supported", FALSE: "contradicted"}

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from audit.stores import names, record
 from audit.strategies import records
 from langchain_groundedness import ConfigurationError, JsonlAuditLog
-from langchain_groundedness.audit import AuditRecord, Review
-from langchain_groundedness.audit.record import AuditEntry
+from langchain_groundedness.audit import AuditEntry, AuditRecord, Review
 from langchain_groundedness.audit.record_files import Damage
 from langchain_groundedness.audit.redaction import Redaction
 from langchain_groundedness.exceptions import AuditError

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness import DecisionPolicy, DecisionRule
 from langchain_groundedness.types import Action, Claim, ClaimVerdict
 
 __all__ = ["SEVERITY", "policies", "questions", "rules", "verdict", "verdicts"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness import DecisionPolicy
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, Decision
 from langchain_groundedness.verification.scoring import trust_score

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.load import dumpd, load
 
-from langchain_groundedness import ConfigurationError, GroundednessRunnable, load_arguments
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness import (
+    ConfigurationError,
+    DecisionPolicy,
+    DecisionRule,
+    GroundednessRunnable,
+    load_arguments,
+)
 from langchain_groundedness.decision.conditions import DecisionContext, Holds
 from langchain_groundedness.types import Decision
 from langchain_groundedness.verification.scoring import trust_score

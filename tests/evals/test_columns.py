@@ -13,6 +13,7 @@ from langchain_groundedness.evals import (
     BleuEvaluator,
     EvaluationRow,
     FaithfulnessEvaluator,
+    open_dataset,
 )
 from langchain_groundedness.evals.columns import (
     COLUMNS,
@@ -21,7 +22,7 @@ from langchain_groundedness.evals.columns import (
     read_columns,
     read_row,
 )
-from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
+from langchain_groundedness.evals.datasets import LocatedRow
 
 
 @pytest.mark.parametrize("name", COLUMNS["documents"])

@@ -22,8 +22,8 @@ from langchain_groundedness import (
     JsonlAuditLog,
     SQLAuditLog,
 )
-from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review
-from langchain_groundedness.audit.record import ReviewAction, Versions
+from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review, Versions
+from langchain_groundedness.audit.record import ReviewAction
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.types import Action
 

@@ -9,8 +9,8 @@ from typing import Any
 from langchain_core.documents import Document
 from typing_extensions import override
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.base import VerdictSteps
 from langchain_groundedness.verification.embedded.verifier import concurrency_limit
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.display.words import SURE
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
@@ -19,7 +20,6 @@ from langchain_groundedness.verification.embedded import verifier as embedded
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.judgement import OTHER_LANGUAGE
 from langchain_groundedness.verification.embedded.support_model import support_model
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 PYTHON = (
     "Python, created by Guido van Rossum in the late 1980s, is a high-level general-purpose"

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded.contradictions import exchanged_values
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,12 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 
-from langchain_groundedness import SinglePassJudge
+from langchain_groundedness import LLMVerifier, SinglePassJudge
 from langchain_groundedness.evidence import EvidencePacker
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.llm import LLMVerifier
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
