@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, get_buffer_string
 
-__all__ = ["prompt_text"]
+__all__ = ["prompt_text", "without_codes"]
 
 
 def prompt_text(messages: Sequence[BaseMessage]) -> str:
-    text = re.sub(r"(?m)^(</?\w+) [a-z]{10}>$", r"\1 CODE>", get_buffer_string(list(messages)))
-    text = re.sub(r"(?m)^((?:System|Human|AI): <\w+) [a-z]{10}>$", r"\1 CODE>", text)
+    return without_codes(get_buffer_string(list(messages)))
+
+
+def without_codes(text: str) -> str:
+    text = re.sub(r"(?m)^((?:Human: )?</?\w+) [a-z]{10}>$", r"\1 CODE>", text)
     text = re.sub(r"(?m)^((?:AI: )?)(?!TAG)[A-Z]{3} (?=[CS]\d)", r"\1XKQ ", text)
     return re.sub(r"(?m)^TAG: [A-Z]{3}$", "TAG: XKQ", text)

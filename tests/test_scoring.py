@@ -148,7 +148,7 @@ def test_the_claim_of_the_task_wins_over_the_one_in_the_reply() -> None:
     ],
 )
 def test_score_and_verdict_of_the_answer(
-    labels: list[str], score: float | None, summary: str
+    labels: list[Any], score: float | None, summary: str
 ) -> None:
     names = [f"Claim {number}." for number in range(len(labels))]
     judge = ScriptedVerifier(dict(zip(names, labels, strict=True)))
