@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -80,6 +81,28 @@ def blockbuster() -> Iterator[BlockBuster]:
             # A test that calls `invoke` within an event loop waits for the model by its own choice.
             blockbuster.functions[name].can_block_in("_runtime/timeouts.py", "call")
         yield blockbuster
+
+
+class LoopClock:
+    """The time of an event loop, which passes only when a test says so."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def time(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
+    """Stop the clock of the test's event loop, so that nothing times out by itself."""
+    loop = asyncio.get_running_loop()
+    clock = LoopClock(loop.time())
+    monkeypatch.setattr(loop, "time", clock.time)
+    return clock
 
 
 @pytest.fixture(scope="session")

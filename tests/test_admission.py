@@ -2,17 +2,16 @@
 
 import asyncio
 import gc
-import time
 import weakref
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from conftest import LoopClock
 from langchain_core.callbacks import AsyncCallbackHandler
 from typing_extensions import override
 
 from langchain_groundedness import GroundednessRunnable
-from langchain_groundedness._runtime import executors
 from langchain_groundedness.testing import ScriptedVerifier
 
 STEPS = 30
@@ -49,17 +48,11 @@ class Begun(AsyncCallbackHandler):
         return result.verdict
 
 
-@pytest.fixture
-def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a check wait for its turn however slow the machine is."""
-    monkeypatch.setattr(executors, "_MAX_SECONDS_BETWEEN", 60.0)
-
-
 def apart(began: list[int]) -> list[int]:
     return [after - before for before, after in pairwise(sorted(began))]
 
 
-@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.usefixtures("clock")
 async def test_each_begins_when_the_event_loop_has_come_by_for_the_steps_of_the_one_before() -> (
     None
 ):
@@ -70,7 +63,7 @@ async def test_each_begins_when_the_event_loop_has_come_by_for_the_steps_of_the_
     assert min(apart(begun.began)) >= STEPS
 
 
-@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.usefixtures("clock")
 async def test_the_answers_of_a_batch_begin_one_after_the_other_too() -> None:
     begun = Begun()
     results = await CHECKER.abatch([ROW] * 12, {"callbacks": [begun]})
@@ -79,7 +72,7 @@ async def test_the_answers_of_a_batch_begin_one_after_the_other_too() -> None:
     assert min(apart(begun.began)) >= STEPS
 
 
-@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.usefixtures("clock")
 async def test_who_is_alone_does_not_wait() -> None:
     begun = Begun()
     for _ in range(3):
@@ -88,10 +81,12 @@ async def test_who_is_alone_does_not_wait() -> None:
         assert begun.began[-1] - before < STEPS
 
 
-async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long() -> None:
+async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long(
+    clock: LoopClock,
+) -> None:
     async def busy() -> None:
         while True:
-            asyncio.get_running_loop().call_soon(time.sleep, 0.005)
+            asyncio.get_running_loop().call_soon(clock.advance, 0.005)
             await asyncio.sleep(0)
 
     other, begun = asyncio.create_task(busy()), Begun()
@@ -100,7 +95,7 @@ async def test_what_else_keeps_the_event_loop_busy_delays_nobody_for_long() -> N
     assert max(apart(begun.began)) < STEPS
 
 
-@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.usefixtures("clock")
 async def test_they_begin_in_the_order_they_came_and_one_that_is_cancelled_holds_up_nobody() -> (
     None
 ):

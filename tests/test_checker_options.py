@@ -25,32 +25,33 @@ from middleware.agent_scripts import Writer
 from pydantic import BaseModel
 
 from langchain_groundedness import (
+    AsyncGroundednessCallbackHandler,
+    Corrector,
     DecisionPolicy,
+    GroundednessCallbackHandler,
+    GroundednessGuard,
+    GroundednessMiddleware,
     GroundednessRunnable,
     JsonlAuditLog,
+    LLMClaimExtractor,
+    LLMVerifier,
+    SinglePassJudge,
+    acheck,
+    check,
+    collect_groundedness,
+    groundedness_node,
     load_arguments,
 )
-from langchain_groundedness.callbacks import (
-    AsyncGroundednessCallbackHandler,
-    GroundednessCallbackHandler,
-    collect_groundedness,
-)
-from langchain_groundedness.claims import LLMClaimExtractor
-from langchain_groundedness.correction import Corrector
 from langchain_groundedness.evals import FaithfulnessEvaluator, RubricEvaluator
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     MissingDependencyError,
 )
-from langchain_groundedness.middleware import GroundednessMiddleware, groundedness_node
 from langchain_groundedness.query import LLMQueryClassifier
-from langchain_groundedness.runnable import CheckerOptions, acheck, check
-from langchain_groundedness.streaming import GroundednessGuard
+from langchain_groundedness.runnable import CheckerOptions
 from langchain_groundedness.testing import ScriptedVerifier
 from langchain_groundedness.types import Claim
-from langchain_groundedness.verification import LLMVerifier
-from langchain_groundedness.verification.single_pass import SinglePassJudge
 
 ANSWER = "Revenue was $2.4B in Q3."
 DOCUMENTS = ["Revenue was $2.1B in Q3."]

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
+from prompt_text import without_codes
 
-from langchain_groundedness.claims import ExtractionExample, LLMClaimExtractor
+from langchain_groundedness import LLMClaimExtractor
+from langchain_groundedness.claims import ExtractionExample
 from langchain_groundedness.exceptions import ConfigurationError, OutputParsingError
-from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import ExtractionTask
 
@@ -169,8 +170,8 @@ def test_the_answer_is_shown_numbered_and_fenced_with_the_question() -> None:
     model = ScriptedChatModel(replies=["none"])
     task = ExtractionTask(answer="Rome\nis in </answer> Italy.", question="Where?")
     LLMClaimExtractor(model=model).invoke(task)
-    shown = model.requests[0][-1].text
-    assert fence("question", "Where?") in shown
+    shown = without_codes(model.requests[0][-1].text)
+    assert "<question CODE>\nWhere?\n</question CODE>" in shown
     assert "</answer> Italy" not in shown
 
 
@@ -212,7 +213,7 @@ def test_examples_are_shown_as_the_replies_that_give_their_claims() -> None:
     LLMClaimExtractor(model=model, examples=[example, plain]).invoke(ANSWER)
     _, *shown, last = model.requests[0]
     assert [message.type for message in shown] == ["human", "ai", "human", "ai"]
-    assert fence("question", "Who?") in shown[0].text
+    assert "<question CODE>\nWho?\n</question CODE>" in without_codes(shown[0].text)
     assert shown[1].text == "1: skip\n3: Ada lived in London."
     assert shown[3].text == "none"
     assert "Rome" in last.text

@@ -7,8 +7,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness import DecisionPolicy
-from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness import DecisionPolicy, SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ExtractionTask
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from langchain_groundedness import cli, runnable
+from langchain_groundedness import GroundednessRunnable, cli
 from langchain_groundedness.__main__ import main
 from langchain_groundedness.cli import repeat_option
 from langchain_groundedness.testing import ScriptedResponse, ScriptedServer
@@ -312,21 +312,21 @@ def test_fault_in_a_models_options_does_not_repeat_a_key(
 
 
 def test_interrupt_exits_with_130(check: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(**_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runnable, "GroundednessRunnable", interrupt)
+    monkeypatch.setattr(GroundednessRunnable, "__init__", interrupt)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert outcome.code == 130
     assert "Traceback" not in outcome.err
 
 
 def test_crash_never_reads_as_a_verdict(check: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(**_: object) -> None:
+    def crash(*_: object, **__: object) -> None:
         msg = "first line\nsecond line"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(runnable, "GroundednessRunnable", crash)
+    monkeypatch.setattr(GroundednessRunnable, "__init__", crash)
     outcome = check("--answer", TRUE, "--documents", "report.md")
     assert failure(outcome) == "cannot check: RuntimeError: first line\n"
 

@@ -12,7 +12,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 
 from langchain_groundedness import evals
-from langchain_groundedness.cli import options
 from langchain_groundedness.cli.errors import each_warning_once
 from langchain_groundedness.evals import FaithfulnessEvaluator, load_run
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
@@ -224,7 +223,7 @@ def test_what_cannot_be_done_ends_with_one_line_and_two(
 def test_what_models_cost_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = {"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000}
     model = ScriptedChatModel(replies=lambda _: AIMessage("?", usage_metadata=tokens))
-    monkeypatch.setattr(options, "load_model", lambda *_: model)
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", {"tiny": model}.__getitem__)
     outcome = run(*USUAL, "--model", "tiny", "--price", "1,10")
     calls = len(model.requests)
     assert calls

@@ -9,8 +9,8 @@ from commands import ran
 from pydantic import TypeAdapter
 from test_repository import script
 
-from langchain_groundedness import Decision
-from langchain_groundedness.audit import AuditRecord, JsonlAuditLog, Review
+from langchain_groundedness import Decision, JsonlAuditLog
+from langchain_groundedness.audit import AuditRecord, Review
 from langchain_groundedness.cli import COMMANDS
 
 OUTPUTS: dict[str, Any] = script("command_help").OUTPUTS

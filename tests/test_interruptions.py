@@ -1,31 +1,43 @@
 """Cancellation and Ctrl-C end a check, wherever they strike; they are never an outcome of it."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from onnxruntime import InferenceSession
 
-from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness import CascadeVerifier, EmbeddedVerifier, GroundednessRunnable
 from langchain_groundedness.cli import run
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier
-from langchain_groundedness.verification.embedded import verifier as embedded
 
-INPUT = ("Rome is in Italy.", ["Rome is in Italy."])
-TASK = VerificationTask(
-    claims=(Claim(id="c1", text="Rome is in Italy."),),
-    documents=(Document(page_content="Rome is in Italy."),),
-)
+NUMBERS = count(1)
+
+
+def new_input() -> tuple[str, list[str]]:
+    """Give what no test has checked yet: scores of the encoder are kept for a while."""
+    number = next(NUMBERS)
+    return f"Hall {number} has a roof.", [f"There is a new roof on hall {number}."]
+
+
+def new_task() -> VerificationTask:
+    claim, [document] = new_input()
+    return VerificationTask(claims=(Claim(id="c1", text=claim),), documents=(Document(document),))
+
+
 CHECKS: dict[str, Callable[[Any], Awaitable[Any]]] = {
-    "one": lambda checker: checker.ainvoke(INPUT),
-    "many": lambda checker: checker.abatch([INPUT, INPUT]),
-    "many, errors returned": lambda checker: checker.abatch([INPUT] * 2, return_exceptions=True),
-    "a stream": lambda checker: _last(checker.astream(INPUT)),
+    "one": lambda checker: checker.ainvoke(new_input()),
+    "many": lambda checker: checker.abatch([new_input(), new_input()]),
+    "many, errors returned": lambda checker: checker.abatch(
+        [new_input()] * 2, return_exceptions=True
+    ),
+    "a stream": lambda checker: _last(checker.astream(new_input())),
 }
 
 
@@ -35,15 +47,15 @@ async def _last(stream: Any) -> None:
 
 
 class Stuck:
-    """A judge that hangs."""
+    """An encoder that hangs."""
 
     def __init__(self) -> None:
         self._begun, self._over = threading.Event(), threading.Event()
 
-    def judge(self, claim: Claim, *_: Any, **__: Any) -> ClaimVerdict:
+    def run(self, *_: Any) -> Any:
         self._begun.set()
         self._over.wait(300)
-        return ClaimVerdict.unchecked(claim, "the test is over")
+        raise AssertionError
 
     async def begun(self) -> None:
         await asyncio.to_thread(self._begun.wait, 300)
@@ -56,8 +68,20 @@ class Stuck:
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Stuck:
     """Let the embedded verifier hang once it has begun, until the test lets it go."""
     stuck = Stuck()
-    monkeypatch.setattr(embedded, "gather_evidence", stuck.judge)
+    monkeypatch.setattr("onnxruntime.InferenceSession.run", stuck.run)
     return stuck
+
+
+@pytest.fixture
+def ctrl_c_at_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C when the encoder, in a thread of its own, has begun."""
+    run = InferenceSession.run
+
+    def interrupting(*args: Any) -> Any:
+        signal.pthread_kill(int(threading.main_thread().ident or 0), signal.SIGINT)
+        return run(*args)
+
+    monkeypatch.setattr(InferenceSession, "run", interrupting)
 
 
 async def cancelled(work: Awaitable[Any], begun: Callable[[], Awaitable[Any]]) -> None:
@@ -79,7 +103,7 @@ async def test_cancelling_ends_a_check_by_the_embedded_verifier(
 
 
 async def test_cancelling_ends_a_batch_of_the_embedded_verifier(stuck: Stuck) -> None:
-    batch = EmbeddedVerifier().abatch([TASK], return_exceptions=True)
+    batch = EmbeddedVerifier().abatch([new_task()], return_exceptions=True)
     try:
         await cancelled(batch, stuck.begun)
     finally:
@@ -110,20 +134,18 @@ async def test_cancelling_ends_a_check_whose_verifier_hangs(
 @pytest.mark.parametrize(
     "check",
     [
-        lambda checker: checker.invoke(INPUT),
-        lambda checker: checker.batch([INPUT, INPUT]),
-        lambda checker: checker.batch([INPUT, INPUT], return_exceptions=True),
-        lambda checker: list(checker.stream(INPUT)),
+        lambda checker: checker.invoke(new_input()),
+        lambda checker: checker.batch([new_input(), new_input()]),
+        lambda checker: checker.batch([new_input()] * 2, return_exceptions=True),
+        lambda checker: list(checker.stream(new_input())),
     ],
 )
 @pytest.mark.parametrize("verifier", [None, "a function", "a cascade"])
-def test_ctrl_c_ends_a_check(
-    check: Callable[[Any], Any], verifier: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("ctrl_c_at_the_encoder")
+def test_ctrl_c_ends_a_check(check: Callable[[Any], Any], verifier: str | None) -> None:
     def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
     verifiers: dict[str | None, Any] = {
         "a function": interrupt,
         "a cascade": CascadeVerifier([EmbeddedVerifier()]),
@@ -132,24 +154,19 @@ def test_ctrl_c_ends_a_check(
         check(GroundednessRunnable(verifier=verifiers.get(verifier)))
 
 
-def test_ctrl_c_ends_a_batch_of_the_embedded_verifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
+@pytest.mark.usefixtures("ctrl_c_at_the_encoder")
+def test_ctrl_c_ends_a_batch_of_the_embedded_verifier() -> None:
     with pytest.raises(KeyboardInterrupt):
-        EmbeddedVerifier().batch([TASK], return_exceptions=True)
+        EmbeddedVerifier().batch([new_task()], return_exceptions=True)
 
 
+@pytest.mark.usefixtures("ctrl_c_at_the_encoder")
 def test_the_command_line_exits_with_130(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(embedded, "gather_evidence", interrupt)
-    (tmp_path / "a.txt").write_text("Rome is in Italy.", encoding="utf-8")
+    answer, [document] = new_input()
+    (tmp_path / "a.txt").write_text(document, encoding="utf-8")
     with pytest.raises(SystemExit) as end:
-        run(["check", "--answer", "Rome is in Italy.", "--documents", str(tmp_path / "a.txt")])
+        run(["check", "--answer", answer, "--documents", str(tmp_path / "a.txt")])
     assert end.value.code == 130
     assert "Traceback" not in capsys.readouterr().err

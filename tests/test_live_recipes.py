@@ -42,7 +42,7 @@ def test_fastapi_sends_the_text_and_the_events_of_the_guard() -> None:
 
 def test_streamlit_shows_the_answer_with_its_claims_marked() -> None:
     testing = pytest.importorskip("streamlit.testing.v1")
-    app = testing.AppTest.from_file(FOLDER / "streamlit_app.py", default_timeout=120).run()
+    app = testing.AppTest.from_file(FOLDER / "streamlit_app.py", default_timeout=300).run()
     app.button[0].click().run()
     assert not app.exception
     shown = "".join(element.proto.body for element in app.get("html"))

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_groundedness.claims import LLMClaimExtractor
+from langchain_groundedness import LLMClaimExtractor
 from langchain_groundedness.claims.statements import sentence_claims
 from langchain_groundedness.evals import EvaluationRow, Evaluator, Flow, ModelCall, RowScore
 from langchain_groundedness.testing import ScriptedChatModel

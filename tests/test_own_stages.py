@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from langchain_groundedness import EmbeddedVerifier, GroundednessRunnable
-from langchain_groundedness.claims import SentenceClaimExtractor
+from langchain_groundedness import EmbeddedVerifier, GroundednessRunnable, SentenceClaimExtractor
 from langchain_groundedness.exceptions import ConfigurationError, VerificationError
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import (

@@ -1,76 +1,68 @@
-import secrets
+"""What a model is asked, word for word; no text from outside can leave its fence."""
+
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate
+from prompt_text import prompt_text
 from syrupy.assertion import SnapshotAssertion
 
-from langchain_groundedness.exceptions import ConfigurationError
-from langchain_groundedness.llm import prompts
-from langchain_groundedness.llm.prompts import (
-    EXTRACTION_PROMPT,
-    LABEL_PROMPT,
-    SINGLE_PASS_PROMPT,
-    VERIFICATION_PROMPT,
-    check_prompt,
-    fence,
-    on_one_line,
-    question_part,
-    with_tag,
+from langchain_groundedness import (
+    Claim,
+    ConfigurationError,
+    LLMClaimExtractor,
+    LLMVerifier,
+    SinglePassJudge,
+    VerificationTask,
+)
+from langchain_groundedness.claims import ExtractionExample
+from langchain_groundedness.llm.prompts import fence
+from langchain_groundedness.testing import ScriptedChatModel
+from langchain_groundedness.types import ExtractionTask
+
+ANSWER = "Sure! It has two metro lines."
+QUESTION = "What about Rome?"
+TASK = VerificationTask(
+    claims=(
+        Claim(id="1", text="Rome is in Italy."),
+        Claim(id="2", text=" Rome has\n\ntwo metro\u2028lines. "),
+    ),
+    documents=(Document("Rome is the capital of Italy. It has three metro lines."),),
+    question=QUESTION,
 )
 
 
-@pytest.fixture
-def fixed_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompts, "_KEY", b"a key for snapshots")
+def asked(stage: Any, task: Any) -> str:
+    """Show the first request of a stage."""
+    model = ScriptedChatModel(replies=lambda _: "none")
+    stage(model).invoke(task)
+    return prompt_text(model.requests[0])
 
 
-EVIDENCE = "1 Rome is the capital of Italy.\n2 It has three metro lines."
-
-
-@pytest.mark.usefixtures("fixed_key")
 def test_extraction_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = EXTRACTION_PROMPT.format(
-        answer=fence("answer", "1: Sure!\n2: It has two metro lines."),
-        question=question_part("What about Rome?"),
-        examples=[HumanMessage("an example"), AIMessage("1: skip")],
-    )
-    assert filled == snapshot
+    example = ExtractionExample(answer="Hello! It is old.", claims=("Rome is old.",))
+    task = ExtractionTask(answer=ANSWER, question=QUESTION)
+    assert asked(lambda m: LLMClaimExtractor(model=m, examples=[example]), task) == snapshot
 
 
-@pytest.mark.usefixtures("fixed_key")
 def test_verification_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = VERIFICATION_PROMPT.format(
-        evidence=fence("evidence", EVIDENCE),
-        question=question_part("What about Rome?"),
-        claims=with_tag(
-            fence("claims", "C1: Rome is in Italy.\nC2: Rome has two metro lines."), "XKQ"
-        ),
-    )
-    assert filled == snapshot
+    assert asked(lambda m: LLMVerifier(model=m), TASK) == snapshot
 
 
-@pytest.mark.usefixtures("fixed_key")
 def test_single_pass_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = SINGLE_PASS_PROMPT.format(
-        evidence=fence("evidence", EVIDENCE),
-        question=question_part("What about Rome?"),
-        answer=with_tag(fence("answer", "S1: Sure!\nS2: It has two metro lines."), "XKQ"),
-    )
-    assert filled == snapshot
+    task = TASK.model_copy(update={"claims": (), "answer": ANSWER})
+    assert asked(lambda m: SinglePassJudge(model=m), task) == snapshot
 
 
-@pytest.mark.usefixtures("fixed_key")
 def test_label_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = LABEL_PROMPT.format(
-        evidence=fence("evidence", EVIDENCE),
-        question=question_part(None),
-        claim=fence("statement", "Rome has two metro lines."),
-    )
-    assert filled == snapshot
+    task = TASK.model_copy(update={"claims": TASK.claims[1:], "question": None})
+    assert asked(lambda m: LLMVerifier(model=m, strategy="per_claim"), task) == snapshot
 
 
 @given(st.text())
@@ -86,10 +78,11 @@ def test_equal_content_has_equal_fences_and_other_content_has_others(text: str) 
     assert first != fence("answer", text).splitlines()[0]
 
 
-def test_a_fence_cannot_be_guessed_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fence("evidence", "text")
-    monkeypatch.setattr(prompts, "_KEY", secrets.token_bytes(32))
-    assert fence("evidence", "text") != before
+def test_a_fence_cannot_be_guessed_from_that_of_another_process() -> None:
+    code = "from langchain_groundedness.llm.prompts import fence; print(fence('evidence', 'text'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:2] == ["text"]
+    assert done.stdout.splitlines()[0] != fence("evidence", "text").splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -143,22 +136,21 @@ def test_lone_surrogates_can_be_fenced() -> None:
     assert "\ud800" in fence("answer", "a \ud800 b")
 
 
-def test_white_space_folds_to_one_line() -> None:
-    assert on_one_line(" a\n\n[9] b\u2028c ") == "a [9] b c"
-
-
-def test_a_prompt_without_a_required_variable_is_refused() -> None:
-    prompt = ChatPromptTemplate.from_messages([("human", "{claims}")])
-    with pytest.raises(ConfigurationError, match=r"lacks {evidence}"):
-        check_prompt(prompt, required={"evidence", "claims"}, optional={"question"})
-
-
-def test_a_prompt_with_a_variable_that_nothing_fills_is_refused() -> None:
-    prompt = ChatPromptTemplate.from_messages([("human", "{claims} {tone}")])
-    with pytest.raises(ConfigurationError, match=r"unknown variables: {tone}; accepted are "):
-        check_prompt(prompt, required={"claims"}, optional={"question"})
+@pytest.mark.parametrize(
+    ("shown", "message"),
+    [("{claims}", r"lacks {evidence}"), ("{claims} {evidence} {tone}", r"unknown variables: {tone}; accepted are ")],
+)
+def test_a_prompt_that_cannot_be_filled_is_refused(shown: str, message: str) -> None:
+    prompt = ChatPromptTemplate.from_messages([("human", shown)])
+    with pytest.raises(ConfigurationError, match=message):
+        LLMVerifier(model=ScriptedChatModel(replies=[]), prompt=prompt)
 
 
 def test_a_partial_variable_counts_as_filled() -> None:
-    prompt = ChatPromptTemplate.from_messages([("human", "{claims} {tone}")]).partial(tone="calm")
-    check_prompt(prompt, required={"claims"}, optional={"question"})
+    prompt = ChatPromptTemplate.from_messages([("human", "{evidence} {claims} {tone}")])
+    verifier = LLMVerifier(
+        model=ScriptedChatModel(replies=["{tag} C1: [1] supported"]),
+        prompt=prompt.partial(tone="calm"),
+    )
+    task = TASK.model_copy(update={"claims": TASK.claims[:1]})
+    assert verifier.invoke(task)[0].verdict == "supported"

@@ -23,12 +23,16 @@ from langchain_core.runnables import (
 from langchain_core.stores import InMemoryByteStore
 
 from langchain_groundedness import (
+    CachedVerifier,
+    CascadeVerifier,
     Citation,
     Claim,
     ClaimVerdict,
     ConfigurationError,
     Corrector,
+    CrossEncoderVerifier,
     DecisionPolicy,
+    EmbeddedVerifier,
     GroundednessResult,
     GroundednessResultChunk,
     GroundednessRunnable,
@@ -40,12 +44,6 @@ from langchain_groundedness import (
 )
 from langchain_groundedness.testing import ScriptedChatModel
 from langchain_groundedness.types import CorrectedAnswer, CorrectionTask, Edit, ExtractionTask
-from langchain_groundedness.verification import (
-    CachedVerifier,
-    CascadeVerifier,
-    CrossEncoderVerifier,
-    EmbeddedVerifier,
-)
 
 REPORT = Document(page_content="Revenue was $2.1B in Q3. Costs fell by 4%.", id="report")
 ANSWER = "Revenue was $2.4B in Q3. Costs fell by 4%. The CEO resigned."

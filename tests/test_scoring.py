@@ -8,13 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from langchain_groundedness import GroundednessRunnable
+from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.scoring import (
-    answer_verdict,
-    merge_verdicts,
-    reconcile,
-    trust_score,
-)
+from langchain_groundedness.verification.scoring import merge_verdicts, reconcile
 
 DOCUMENTS = (
     Document(page_content="Revenue was $2.1B in Q3."),
@@ -151,8 +148,10 @@ def test_the_claim_of_the_task_wins_over_the_one_in_the_reply() -> None:
     ],
 )
 def test_score_and_verdict_of_the_answer(
-    labels: list[str], score: float | None, summary: str
+    labels: list[Any], score: float | None, summary: str
 ) -> None:
-    verdicts = [verdict(label) for label in labels]
-    assert trust_score(verdicts) == score
-    assert answer_verdict(verdicts) == summary
+    names = [f"Claim {number}." for number in range(len(labels))]
+    judge = ScriptedVerifier(dict(zip(names, labels, strict=True)))
+    check = GroundednessRunnable(extractor=ScriptedClaimExtractor(names), verifier=judge)
+    result = check.invoke({"answer": "It is so.", "documents": [*DOCUMENTS]})
+    assert (result.trust_score, result.verdict) == (score, summary)

@@ -22,6 +22,7 @@ from langchain_core.prompts import (
 )
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
+from prompt_text import without_codes
 
 from langchain_groundedness import (
     ConfigurationError,
@@ -37,7 +38,6 @@ from langchain_groundedness import (
     load_arguments,
 )
 from langchain_groundedness.evidence import EvidencePacker
-from langchain_groundedness.llm.prompts import fence
 from langchain_groundedness.testing import (
     HonestJudge,
     KnownClaim,
@@ -113,12 +113,12 @@ def test_claims_have_the_span_of_the_answer_that_they_rest_on() -> None:
 def test_the_model_sees_evidence_first_then_question_and_answer_all_fenced() -> None:
     checker, model = scripted("{tag} S1: [1] supported")
     checker.invoke({**GIVEN, "answer": "Rome\nis in <|im_end|> Italy."})
-    shown = model.requests[0][-1].text
+    shown = without_codes(model.requests[0][-1].text)
     evidence = (
         "1 Rome is the capital of Italy.\n2 It lies on the Tiber.\n\n3 Rome has two metro lines."
     )
-    assert shown.startswith(fence("evidence", evidence))
-    assert fence("question", "And Rome?") in shown
+    assert shown.startswith(f"<evidence CODE>\n{evidence}\n</evidence CODE>")
+    assert "<question CODE>\nAnd Rome?\n</question CODE>" in shown
     assert "S1: Rome is in (|im_end|> Italy." in shown
 
 

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from langchain_groundedness.claims import LLMClaimExtractor
+from langchain_groundedness import LLMClaimExtractor, LLMVerifier
 from langchain_groundedness.exceptions import OutputParsingError
 from langchain_groundedness.llm import structured
 from langchain_groundedness.llm.replies import reply_in_error, reply_text
@@ -29,7 +29,6 @@ from langchain_groundedness.testing import (
     ScriptedServer,
 )
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import LLMVerifier
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

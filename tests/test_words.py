@@ -2,10 +2,13 @@
 
 import re
 import tracemalloc
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from langchain_groundedness.text.words import find_words, word_stem
+from langchain_groundedness.text.words import find_words, stem, word_stem
 
 
 def test_words_of_any_length_are_found_whole() -> None:
@@ -53,3 +56,18 @@ def test_what_only_looks_like_a_contraction_is_read_as_it_stands(text: str) -> N
     assert [word.stem for word in find_words(text)] == [
         word_stem(part) for part in re.findall(r"\w+", text)
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("cities", "city"), ("directed", "directing"), ("wrote", "written"), ("used", "uses")],
+)
+def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
+    assert stem(one) == stem(other)
+
+
+@given(st.text(max_size=100))
+def test_words_lie_in_order_inside_any_text(text: str) -> None:
+    words = find_words(text)
+    assert all(a.end <= b.start for a, b in pairwise(words))
+    assert all(word.stem and word.start < word.end <= len(text) for word in words)

@@ -16,8 +16,7 @@ from langchain_groundedness import ConfigurationError, DecisionPolicy, Groundedn
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.labelled_data import read_labelled
 from langchain_groundedness.cli.check import read_answer, read_documents
-from langchain_groundedness.evals import load_run, readers
-from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals import load_run, open_dataset, readers
 from langchain_groundedness.query import EmbeddingQueryClassifier, HashedNgramEmbeddings
 
 ENDLESS = Path("/dev/zero")

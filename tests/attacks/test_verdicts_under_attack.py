@@ -11,10 +11,9 @@ from langchain_core.messages import BaseMessage
 from attacks.corpus import CORPUS, FALSE, Attack, scene
 from attacks.judges import STYLES, gullible
 from attacks.seen import look_alikes, outside, within
-from langchain_groundedness import GroundednessResult, GroundednessRunnable
+from langchain_groundedness import GroundednessResult, GroundednessRunnable, LLMVerifier
 from langchain_groundedness.evidence import shares_content_word
 from langchain_groundedness.testing import ScriptedChatModel
-from langchain_groundedness.verification import LLMVerifier
 
 Strategy = Literal["batched", "per_claim", "single_pass"]
 

@@ -66,3 +66,19 @@ def record(name: str, **fields: Any) -> AuditRecord:
 
 def names(number: int, start: int = 0) -> list[str]:
     return [f"r{n:04}" for n in range(start, start + number)]
+
+
+def kept(*records: AuditRecord, **options: Any) -> list[AuditRecord]:
+    """Give what a log with these options keeps of records."""
+    entries: list[AuditEntry] = []
+
+    class Keeping(AuditLog):
+        @override
+        def write(self, given: Sequence[AuditEntry], *, repeated: bool) -> None:
+            entries.extend(given)
+
+    with Keeping(spool_path=None, on_store_down="raise", **options) as log:
+        for record in records:
+            log.record(record)
+        assert log.flush()
+    return [entry.record for entry in entries]

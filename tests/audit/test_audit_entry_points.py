@@ -17,12 +17,15 @@ from langchain_core.runnables import RunnableLambda
 from audit.stores import MemoryLog
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
+    CascadeVerifier,
     ConfigurationError,
+    EmbeddedVerifier,
     GroundednessCallbackHandler,
     GroundednessGuard,
     GroundednessMiddleware,
     GroundednessRunnable,
     JsonlAuditLog,
+    LLMVerifier,
     SentenceClaimExtractor,
     VerificationError,
     groundedness_node,
@@ -31,7 +34,6 @@ from langchain_groundedness import (
 from langchain_groundedness.audit import AuditRecord
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
-from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, LLMVerifier
 
 TRUE, FALSE = "Revenue was $2.1B in Q3.", "Costs rose by 9%."
 VERDICTS: Any = {TRUE: "supported", FALSE: "contradicted"}
@@ -405,21 +407,24 @@ async def test_recording_does_not_block_the_event_loop(log: JsonlAuditLog) -> No
 
 
 def test_versions_say_which_verifier_encoder_and_model_have_judged(log: JsonlAuditLog) -> None:
-    from langchain_groundedness.pipeline.recording import Recorder  # noqa: PLC0415  (the seam itself)
     from langchain_groundedness.testing import ScriptedChatModel  # noqa: PLC0415  (used here alone)
 
     class Named(ScriptedChatModel):
         model_name: str = "judge-1"
 
-    embedded = Recorder(log, "runnable", GroundednessRunnable()).versions()
+    def versions(**options: Any) -> Any:
+        GroundednessRunnable(audit_log=log, **options).invoke(ROW)
+        assert log.flush()
+        return list(log.records())[-1].versions
+
+    embedded = versions()
     assert embedded.verifier == "EmbeddedVerifier"
     assert len(embedded.encoder or "") == 64
     assert embedded.model is None
-    judged = Recorder(log, "runnable", GroundednessRunnable(model=Named(replies=[]))).versions()
+    judged = versions(model=Named(replies=[]))
     assert (judged.verifier, judged.model, judged.encoder) == ("LLMVerifier", "judge-1", None)
     stages = [EmbeddedVerifier(), LLMVerifier(model=Named(replies=[]))]
-    both = GroundednessRunnable(verifier=CascadeVerifier(stages=stages))
-    mixed = Recorder(log, "runnable", both).versions()
+    mixed = versions(verifier=CascadeVerifier(stages=stages))
     assert (mixed.verifier, mixed.model) == ("CascadeVerifier", "judge-1")
     assert mixed.encoder == embedded.encoder
 

@@ -4,6 +4,8 @@ import hashlib
 import json
 import logging
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from pydantic import ValidationError
 
+from audit.stores import kept as kept_of
 from audit.strategies import TEXTS, records
 from langchain_groundedness import (
     Citation,
@@ -20,15 +23,15 @@ from langchain_groundedness import (
     ConfigurationError,
     Decision,
     GroundednessResult,
+    SQLAuditLog,
 )
 from langchain_groundedness.audit import AuditRecord, Review
-from langchain_groundedness.audit.record import new_id
-from langchain_groundedness.audit.redaction import MOST_UNCITED, Redaction
 from langchain_groundedness.exceptions import AuditError
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 CITED = Document("Revenue was $2.1B in Q3.", id="d1", metadata={"source": "report.pdf", "page": 3})
+MOST_UNCITED = 500_000
 OTHER = Document("Costs fell.", id="d2", metadata={"at": datetime(2026, 1, 1, tzinfo=UTC)})
 
 
@@ -78,7 +81,7 @@ def test_a_record_waits_exactly_if_the_decision_is_review(action: str, status: s
 
 
 def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_length() -> None:
-    cited, other = Redaction().record(AuditRecord.from_result(result())).documents
+    cited, other = kept_of(AuditRecord.from_result(result()))[0].documents
     assert (cited.content, cited.id) == (CITED.page_content, "d1")
     assert (other.content, other.id, other.length) == (None, "d2", len("Costs fell."))
     assert other.digest == f"sha256:{hashlib.sha256(b'Costs fell.').hexdigest()}"
@@ -86,10 +89,10 @@ def test_of_documents_that_are_cited_the_text_is_kept_of_others_id_digest_and_le
 
 def test_of_a_record_that_waits_all_documents_are_kept_and_still_are_when_it_is_decided() -> None:
     record = AuditRecord.from_result(result("review"))
-    cited, other = Redaction().record(record).documents
+    cited, other = kept_of(record)[0].documents
     assert (cited.content, other.content) == (CITED.page_content, OTHER.page_content)
     review = Review(status="decided", reviewer="ada", action="approve")
-    decided = Redaction().record(record.model_copy(update={"review": review}))
+    decided = kept_of(record.model_copy(update={"review": review}))[0]
     assert decided.documents == (cited, other)
 
 
@@ -97,7 +100,7 @@ def test_documents_of_a_record_that_waits_are_kept_up_to_a_bound_and_those_cited
     long = Document(CITED.page_content + "." * MOST_UNCITED)
     texts = [long, Document("b" * (MOST_UNCITED - 3)), Document("cccc"), Document("ddd")]
     waits = result("review").model_copy(update={"documents": tuple(texts)})
-    kept = Redaction().record(AuditRecord.from_result(waits)).documents
+    kept = kept_of(AuditRecord.from_result(waits))[0].documents
     assert [document.content is not None for document in kept] == [True, True, False, True]
     assert kept[2].digest == f"sha256:{hashlib.sha256(b'cccc').hexdigest()}"
 
@@ -105,19 +108,19 @@ def test_documents_of_a_record_that_waits_are_kept_up_to_a_bound_and_those_cited
 @pytest.mark.parametrize("content", ["hash", "none"])
 def test_of_a_record_that_waits_no_text_is_kept_if_the_log_keeps_none(content: str) -> None:
     waits = AuditRecord.from_result(result("review"))
-    kept = Redaction(content=content).record(waits)  # type: ignore[arg-type]  # one of them
+    kept = kept_of(waits, content=content)[0]
     assert [document.content for document in kept.documents] == [None, None]
 
 
 def test_redaction_sees_the_documents_that_a_reviewer_gets() -> None:
     waits = AuditRecord.from_result(result("review"))
-    kept = Redaction(redact=lambda text: text.replace("Costs", "[C]")).record(waits)
+    kept = kept_of(waits, redact=lambda text: text.replace("Costs", "[C]"))[0]
     assert kept.documents[1].content == "[C] fell."
 
 
 def test_what_is_said_to_be_kept_is_shown_if_it_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match=r"'full', 'hash', 'none', got 'hashed'"):
-        Redaction(content="hashed")  # type: ignore[arg-type]  # wrong on purpose
+        kept_of(content="hashed")
 
 
 def test_texts_of_verdicts_of_a_class_of_ones_own_are_redacted_too() -> None:
@@ -130,22 +133,23 @@ def test_texts_of_verdicts_of_a_class_of_ones_own_are_redacted_too() -> None:
         verdict="partially_grounded", decision=Decision(action="flag"), claims=(verdict,)
     )
     for content in ("hash", "none"):
-        assert "SECRET" not in Redaction(content=content).record(record).to_json()
-    assert "SECRET" not in Redaction(redact=lambda _: "x").record(record).to_json()
+        assert "SECRET" not in kept_of(record, content=content)[0].to_json()
+    assert "SECRET" not in kept_of(record, redact=lambda _: "x")[0].to_json()
 
 
 def test_ids_of_documents_are_kept_as_texts_are() -> None:
     record = AuditRecord.from_result(result())
     full, hashed, none = (
-        Redaction(content=content).record(record) for content in ("full", "hash", "none")
+        kept_of(record, content=content)[0] for content in ("full", "hash", "none")
     )
     assert [document.id for document in full.documents] == ["d1", "d2"]
     assert full.claims[0].citations[0].document_id == "d1"
-    digest = Redaction(content="hash").digest("d1")
-    assert (hashed.documents[0].id, hashed.claims[0].citations[0].document_id) == (digest, digest)
+    digest = str(hashed.documents[0].id)
+    assert (digest[:7], digest[-2:]) == ("sha256:", ":2")
+    assert hashed.claims[0].citations[0].document_id == digest
     assert {document.id for document in none.documents} == {None}
     assert none.claims[0].citations[0].document_id is None
-    redacted = Redaction(redact=lambda text: text.replace("d1", "[ID]")).record(record)
+    redacted = kept_of(record, redact=lambda text: text.replace("d1", "[ID]"))[0]
     assert redacted.documents[0].id == redacted.claims[0].citations[0].document_id == "[ID]"
 
 
@@ -154,7 +158,7 @@ def test_ids_of_documents_are_kept_as_texts_are() -> None:
 def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
     record: AuditRecord,
 ) -> None:
-    kept = Redaction().record(record)
+    kept = kept_of(record)[0]
     line = kept.to_json()
     assert line.isascii()
     assert "\n" not in line
@@ -166,8 +170,8 @@ def test_what_is_kept_of_any_record_can_be_written_in_ascii_and_read_back(
 def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
     record: AuditRecord, content: str
 ) -> None:
-    marked = Redaction(redact=lambda text: f"SECRET{text}").record(record)
-    kept = Redaction(content=content, redact=None).record(marked)  # type: ignore[arg-type]  # one of them
+    marked = kept_of(record, redact=lambda text: f"SECRET{text}")[0]
+    kept = kept_of(marked, content=content, redact=None)[0]
     assert "SECRET" not in kept.to_json()
     assert kept.content == content
     assert AuditRecord.from_json(kept.to_json()) == kept
@@ -176,25 +180,26 @@ def test_no_text_is_left_in_a_record_whose_texts_are_not_kept(
 @given(TEXTS)
 @PATIENT
 def test_a_digest_keeps_the_length_and_says_which_texts_are_the_same(text: str) -> None:
-    digest = Redaction(content="hash").digest(text)
-    assert digest == Redaction(content="hash").digest(text)
-    assert digest != Redaction(content="hash").digest(f"{text}x")
-    assert digest.endswith(f":{len(text)}")
+    record = AuditRecord.from_result(result())
+    asked = [record.model_copy(update={"question": each}) for each in (text, text, f"{text}x")]
+    digest, same, other = (each.question for each in kept_of(*asked, content="hash"))
+    assert digest == same != other
+    assert str(digest).endswith(f":{len(text)}") or not text
 
 
 def test_with_a_key_digests_cannot_be_found_by_trying() -> None:
     record = AuditRecord.from_result(result())
-    kept = Redaction(content="hash", hash_key="key").record(record)
+    kept = kept_of(record, content="hash", hash_key="key")[0]
     line = kept.to_json()
     assert hashlib.sha256(b"Costs fell.").hexdigest() not in line
     assert kept.question is not None
     assert kept.question.startswith("hmac-sha256:")
-    assert kept.question != Redaction(content="hash", hash_key="other").record(record).question
+    assert kept.question != kept_of(record, content="hash", hash_key="other")[0].question
 
 
 def test_redaction_reaches_every_text_and_nothing_else() -> None:
     record = AuditRecord.from_result(result(), thread_id="Revenue")
-    kept = Redaction(redact=lambda text: text.replace("Revenue", "[R]")).record(record)
+    kept = kept_of(record, redact=lambda text: text.replace("Revenue", "[R]"))[0]
     assert kept.redacted
     line = kept.model_copy(update={"thread_id": None}).to_json()
     assert "Revenue" not in line
@@ -207,7 +212,7 @@ def test_a_redaction_that_fails_leaves_no_text_and_says_so(
     wrong: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        kept = Redaction(redact=wrong).record(AuditRecord.from_result(result()))  # type: ignore[arg-type]  # wrong on purpose
+        kept = kept_of(AuditRecord.from_result(result()), redact=wrong)[0]
     assert kept.content == "none"
     assert "redaction failed" in kept.notes[0]
     assert kept.decision.action == "flag"
@@ -216,14 +221,22 @@ def test_a_redaction_that_fails_leaves_no_text_and_says_so(
         assert "2.4B" not in said
 
 
-def test_what_a_reviewer_writes_is_kept_as_other_texts_are() -> None:
-    review = Review(status="decided", reviewer="ada", action="edit", answer="$2.1B", note="why")
-    assert Redaction().review(review) == review
-    assert Redaction(content="none").review(review).answer == ""
-    hashed = Redaction(content="hash").review(review)
+def test_what_a_reviewer_writes_is_kept_as_other_texts_are(tmp_path: Path) -> None:
+    def decided(name: str, **options: Any) -> Review:
+        with SQLAuditLog(f"sqlite:///{tmp_path / name}", **options) as log:
+            log.record(AuditRecord.from_result(result("review")))
+            assert log.flush()
+            [waiting] = log.query(status="waiting").records
+            edited: Any = {"action": "edit", "answer": "$2.1B", "note": "why"}
+            return log.decide(waiting.id, revision=0, reviewer="ada", **edited).review
+
+    full = decided("full")
+    assert (full.answer, full.note) == ("$2.1B", "why")
+    assert decided("none", content="none").answer == ""
+    hashed = decided("hash", content="hash")
     assert (hashed.answer or "").startswith("sha256:")
     assert hashed.reviewer == "ada"
-    failing = Redaction(redact=lambda _: 1 / 0).review(review)  # type: ignore[arg-type,return-value]  # fails on purpose
+    failing = decided("failing", redact=lambda _: 1 / 0)
     assert (failing.answer, failing.note, failing.action) == ("", "", "edit")
 
 
@@ -252,13 +265,12 @@ def test_records_cannot_be_changed() -> None:
         record.question = "other"  # type: ignore[misc]  # frozen
 
 
-@given(st.integers(0, 2**40), st.integers(1, 10**6))
-@PATIENT
-def test_ids_are_uuids_that_sort_by_time(moment: int, later: int) -> None:
-    before, after = new_id(moment), new_id(moment + later)
-    assert before < after
-    assert UUID(before).version == 7
-    assert UUID(before).variant == UUID(int=2 << 62).variant
+def test_ids_are_uuids_that_sort_by_time() -> None:
+    made = [AuditRecord.from_result(result()).id for _ in range(100)]
+    milliseconds = [each[:13] for each in made]
+    assert sorted(milliseconds) == milliseconds
+    assert {UUID(each).version for each in made} == {7}
+    assert {UUID(each).variant for each in made} == {UUID(int=2 << 62).variant}
 
 
 @pytest.mark.parametrize(
@@ -267,4 +279,4 @@ def test_ids_are_uuids_that_sort_by_time(moment: int, later: int) -> None:
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
-        Redaction(**options)  # type: ignore[arg-type]  # wrong on purpose
+        kept_of(**options)

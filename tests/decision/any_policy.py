@@ -1,13 +1,14 @@
 """Policies of every kind, and answers for them to decide on."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness import DecisionPolicy, DecisionRule
 from langchain_groundedness.types import Action, Claim, ClaimVerdict
 
-__all__ = ["SEVERITY", "policies", "questions", "rules", "verdict", "verdicts"]
+__all__ = ["SEVERITY", "policies", "questions", "rules", "trust_score", "verdict", "verdicts"]
 
 SEVERITY: list[Action] = ["pass", "flag", "review", "block"]
 LABELS = ["supported", "contradicted", "unverifiable", "unchecked"]
@@ -15,6 +16,12 @@ KEYWORDS = [
     *("contradicted", "untrusted", "conflicting", "unchecked"),
     *("no_claims", "nothing_checkable", "empty_answer"),
 ]
+
+
+def trust_score(verdicts: Sequence[ClaimVerdict]) -> float | None:
+    """Give the share of the checked claims that are supported."""
+    checked = [found.verdict for found in verdicts if found.verdict != "unchecked"]
+    return checked.count("supported") / len(checked) if checked else None
 
 
 def verdict(label: Any, probability: float | None = None, *, conflicting: bool = False) -> Any:

@@ -1,11 +1,11 @@
 """Decisions and their reasons."""
 
 import pytest
+from any_policy import trust_score
 
-from langchain_groundedness.decision import DecisionPolicy
+from langchain_groundedness import DecisionPolicy
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, Decision
-from langchain_groundedness.verification.scoring import trust_score
 
 CLAIM = Claim(id="c1", text="One.")
 VERDICTS = {

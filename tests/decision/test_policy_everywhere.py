@@ -24,13 +24,13 @@ from langchain_groundedness import (
     Citation,
     Claim,
     ClaimVerdict,
+    DecisionPolicy,
     GroundednessCallbackHandler,
     GroundednessGuard,
     GroundednessMiddleware,
     GroundednessRunnable,
     groundedness_node,
 )
-from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.testing import ScriptedClaimExtractor
 from langchain_groundedness.types import GroundednessResult, VerificationTask
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_groundedness import ConfigurationError
-from langchain_groundedness.decision import DecisionPolicy, Range
+from langchain_groundedness import ConfigurationError, DecisionPolicy
+from langchain_groundedness.decision import Range
 
 YAML = """\
 # What the help desk does.

@@ -6,16 +6,20 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from any_policy import SEVERITY, policies, questions, rules, verdict, verdicts
+from any_policy import SEVERITY, policies, questions, rules, trust_score, verdict, verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.load import dumpd, load
 
-from langchain_groundedness import ConfigurationError, GroundednessRunnable, load_arguments
-from langchain_groundedness.decision import DecisionPolicy, DecisionRule
+from langchain_groundedness import (
+    ConfigurationError,
+    DecisionPolicy,
+    DecisionRule,
+    GroundednessRunnable,
+    load_arguments,
+)
 from langchain_groundedness.decision.conditions import DecisionContext, Holds
 from langchain_groundedness.types import Decision
-from langchain_groundedness.verification.scoring import trust_score
 
 
 def decide(policy: DecisionPolicy, verdicts: Sequence[Any], **question: Any) -> Decision:

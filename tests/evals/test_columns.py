@@ -6,22 +6,79 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from pydantic import PrivateAttr
+from typing_extensions import override
 
 from langchain_groundedness import InputFormatError
 from langchain_groundedness.evals import (
     BadRow,
     BleuEvaluator,
     EvaluationRow,
+    Evaluator,
     FaithfulnessEvaluator,
+    Flow,
+    RowScore,
+    open_dataset,
 )
-from langchain_groundedness.evals.columns import (
-    COLUMNS,
-    Example,
-    find_columns,
-    read_columns,
-    read_row,
-)
-from langchain_groundedness.evals.datasets import LocatedRow, open_dataset
+
+COLUMNS = {
+    "question": ("question", "input", "query", "user_input"),
+    "answer": (
+        *("answer", "predicted_answer", "prediction", "response", "result", "output"),
+        *("output_text", "generation", "actual_output"),
+    ),
+    "documents": (
+        *("documents", "contexts", "context", "retrieved_contexts", "retrieval_context"),
+        *("source_documents", "input_documents"),
+    ),
+    "reference": (
+        *("reference", "reference_answer", "ground_truth", "ground_truths"),
+        *("ground_truth_answer", "expected_output", "expected_answer"),
+    ),
+    "label": ("label",),
+}
+"""What users may call the parts of a row."""
+
+
+class Seeing(Evaluator):
+    """Remembers the rows that it was given."""
+
+    key: str = "seeing"
+
+    _rows: list[EvaluationRow] = PrivateAttr(default_factory=list)
+
+    @property
+    def rows(self) -> list[EvaluationRow]:
+        return self._rows
+
+    @override
+    def _score(self, row: EvaluationRow) -> Flow[RowScore]:
+        yield from ()
+        self._rows.append(row)
+        return self._scored(1.0)
+
+
+def read_row(value: Any) -> EvaluationRow:
+    seeing = Seeing()
+    score = seeing.invoke(value)
+    if score.status == "failed":
+        raise InputFormatError(score.reason or "")
+    return seeing.rows[0]
+
+
+def read_columns(**columns: Any) -> list[EvaluationRow]:
+    seeing = Seeing()
+    seeing.run(**columns)
+    return seeing.rows
+
+
+def read_example(
+    inputs: Any, outputs: Any, reference_outputs: Any = None, **further: Any
+) -> EvaluationRow:
+    """Read an example as LangSmith gives it."""
+    seeing = Seeing()
+    seeing(inputs, outputs, reference_outputs, **further)
+    return seeing.rows[0]
 
 
 @pytest.mark.parametrize("name", COLUMNS["documents"])
@@ -72,7 +129,7 @@ def test_several_references_are_refused_and_one_in_a_list_is_the_reference() -> 
         read_row({"answer": "Rome.", "reference": ["Rome.", "It is Rome."]})
     assert read_row({"ground_truths": ["Rome."]}).reference == "Rome."
     [row] = open_dataset([{"answer": "Rome.", "ground_truths": ["Rome."]}])
-    assert isinstance(row, LocatedRow)
+    assert not isinstance(row, BadRow)
     assert row.row.reference == "Rome."
     [bad] = open_dataset([{"answer": "Rome.", "reference": ["Rome.", "It is Rome."]}])
     assert isinstance(bad, BadRow)
@@ -166,40 +223,37 @@ def test_a_text_in_place_of_a_column_is_refused() -> None:
 
 def test_a_value_that_cannot_be_read_is_named_by_its_row() -> None:
     with pytest.raises(InputFormatError, match="row 2: "):
-        read_columns(questions=["a?", {}])  # type: ignore[list-item]  # what must be refused
+        read_columns(questions=["a?", {}])
 
 
 def test_an_example_is_put_together_of_its_three_parts() -> None:
-    row = read_row(
-        Example(
-            {"question": "Capital?"},
-            {"answer": "Rome.", "context": ["Rome is it."]},
-            {"answer": "Rome"},
-            {},
-        )
+    row = read_example(
+        {"question": "Capital?"},
+        {"answer": "Rome.", "context": ["Rome is it."]},
+        {"answer": "Rome"},
     )
     assert (row.question, row.answer, row.reference) == ("Capital?", "Rome.", "Rome")
     assert row.documents == (Document("Rome is it."),)
 
 
 def test_an_example_may_be_of_plain_texts_and_further_arguments() -> None:
-    row = read_row(Example("Capital?", "Rome.", "Rome", {"context": "Rome is it."}))
+    row = read_example("Capital?", "Rome.", "Rome", context="Rome is it.")
     assert (row.question, row.answer, row.reference) == ("Capital?", "Rome.", "Rome")
     assert row.documents == (Document("Rome is it."),)
 
 
 def test_the_contexts_of_an_example_may_be_among_its_inputs() -> None:
-    row = read_row(Example({"question": "?", "contexts": ["A."]}, {"output": "A"}, None, {}))
+    row = read_example({"question": "?", "contexts": ["A."]}, {"output": "A"})
     assert (row.answer, row.documents, row.reference) == ("A", (Document("A."),), None)
 
 
 def test_the_answer_among_the_inputs_is_not_the_answer_that_came_out() -> None:
-    assert read_row(Example({"answer": "gold"}, {}, None, {})).answer is None
+    assert read_example({"answer": "gold"}, {}).answer is None
 
 
 def test_an_agent_is_asked_in_messages() -> None:
     asked = {"messages": [{"role": "user", "content": "Capital?"}]}
-    row = read_row(Example(asked, {"messages": [AIMessage("Rome.")]}, None, {}))
+    row = read_example(asked, {"messages": [AIMessage("Rome.")]})
     assert (row.question, row.answer) == ("Capital?", "Rome.")
 
 
@@ -220,4 +274,8 @@ def test_no_text_of_a_mapping_is_lost(parts: dict[str, str | None]) -> None:
 @pytest.mark.parametrize("field", COLUMNS)
 def test_a_file_may_name_its_columns_as_a_row_may(field: str) -> None:
     for name in COLUMNS[field]:
-        assert find_columns([name, "something else"]) == {field: name}
+        value = ["a text"] if field == "documents" else "a text"
+        (found,) = open_dataset([{name: value, "something else": 1}])
+        assert not isinstance(found, BadRow)
+        read = getattr(found.row, field)
+        assert read == ((Document("a text"),) if field == "documents" else "a text")

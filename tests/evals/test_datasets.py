@@ -17,7 +17,6 @@ from langchain_core.messages import AIMessage
 
 from langchain_groundedness import ConfigurationError, InputFormatError
 from langchain_groundedness.evals import BadRow, EvaluationRow, open_dataset
-from langchain_groundedness.evals.datasets import LocatedRow
 from langchain_groundedness.evals.readers import LONGEST_LINE
 
 ROW = {"question": "Capital?", "answer": "Rome.", "contexts": ["Rome is it."]}
@@ -500,15 +499,15 @@ def test_rows_of_several_files_are_told_apart_however_the_files_are_called(
 
     found = list(open_dataset([tmp_path / name for name in names]))
 
-    assert all(isinstance(each, LocatedRow) for each in found)
-    rows = [each.row for each in found if isinstance(each, LocatedRow)]
+    assert not any(isinstance(each, BadRow) for each in found)
+    rows = [each.row for each in found if not isinstance(each, BadRow)]
     assert [row.id.rpartition(":")[0] for row in rows] == list(prefixes)
     assert len({row.metadata["file"] for row in rows}) == len(names)
 
 
 def test_parts_are_named_as_users_name_them_and_all_that_lack_are_told_at_once() -> None:
     [row] = open_dataset([{"mine": ["Rome."]}], columns={"contexts": "mine"})
-    assert isinstance(row, LocatedRow)
+    assert not isinstance(row, BadRow)
     assert row.row.documents == (Document("Rome."),)
     with pytest.raises(InputFormatError, match=r"holds the answer.*holds the reference") as raised:
         open_dataset([{"mine": 1}]).require({"answer": ["a"], "reference": ["b"]})
@@ -517,6 +516,6 @@ def test_parts_are_named_as_users_name_them_and_all_that_lack_are_told_at_once()
 
 def test_a_dict_of_columns_is_a_data_set() -> None:
     rows = list(open_dataset({"answer": ["A.", "B."], "contexts": [["x"], ["y"]]}))
-    assert [row.row.answer for row in rows if isinstance(row, LocatedRow)] == ["A.", "B."]
+    assert [row.row.answer for row in rows if not isinstance(row, BadRow)] == ["A.", "B."]
     with pytest.raises(InputFormatError, match="cannot read a data set"):
         open_dataset({"answer": ["A."], "contexts": []})

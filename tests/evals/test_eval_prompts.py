@@ -1,65 +1,75 @@
-import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+"""What a model is asked when an evaluator scores a row, word for word."""
+
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from prompt_text import prompt_text
 from syrupy.assertion import SnapshotAssertion
 
-from langchain_groundedness.evals.prompts import (
-    ANSWER_QUALITY_PROMPT,
-    ANSWER_RELEVANCY_PROMPT,
-    CONTEXT_RELEVANCE_PROMPT,
-    FEW_SHOT_VERIFICATION_PROMPT,
-    RUBRIC_PROMPT,
+from langchain_groundedness import LLMVerifier, VerificationTask
+from langchain_groundedness.evals import (
+    AnswerQualityEvaluator,
+    AnswerRelevancyEvaluator,
+    ContextRelevanceEvaluator,
+    FaithfulnessEvaluator,
+    RubricEvaluator,
 )
-from langchain_groundedness.llm import prompts
-from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT, fence, question_part
+from langchain_groundedness.testing import ScriptedChatModel
+from langchain_groundedness.types import Claim
+
+TEXT = "Rome is the capital of Italy. It has three metro lines."
+ROW = {
+    "question": "What is the capital?",
+    "answer": "Rome.",
+    "contexts": [TEXT],
+    "reference": "It is Rome.",
+}
+EXAMPLE = {"questions": "What is the capital of Norway?", "contexts": ["It is Oslo."]}
 
 
-@pytest.fixture(autouse=True)
-def fixed_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompts, "_KEY", b"a key for snapshots")
-
-
-EVIDENCE = "1 Rome is the capital of Italy.\n2 It has three metro lines."
-EXAMPLES = [HumanMessage("an example"), AIMessage("its reply")]
-
-
-def parts() -> dict[str, str]:
-    return {
-        "evidence": f"{fence('evidence', EVIDENCE)}\n",
-        "reference": f"{fence('reference', 'It is Rome.')}\n",
-        "question": question_part("What is the capital?"),
-        "answer": fence("answer", "Rome."),
-    }
+def asked(evaluator: Any, row: Any = ROW, **options: Any) -> list[str]:
+    model = ScriptedChatModel(replies=lambda _: "none")
+    evaluator(model=model, **options).invoke(row)
+    return [prompt_text(request) for request in model.requests]
 
 
 def test_context_relevance_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = CONTEXT_RELEVANCE_PROMPT.format(
-        evidence=fence("evidence", EVIDENCE),
-        question=fence("question", "What is the capital?"),
-        examples=EXAMPLES,
-    )
-    assert filled == snapshot
+    example = {"inputs": EXAMPLE, "outputs": {"relevant_statements": ["It is Oslo."]}}
+    assert asked(ContextRelevanceEvaluator, examples=[example])[0] == snapshot
 
 
 def test_answer_quality_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    assert ANSWER_QUALITY_PROMPT.format(**parts()) == snapshot
+    assert asked(AnswerQualityEvaluator)[0] == snapshot
 
 
 def test_answer_relevancy_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    filled = ANSWER_RELEVANCY_PROMPT.format(count="3", answer=fence("answer", "Rome."))
-    assert filled == snapshot
+    assert (
+        asked(AnswerRelevancyEvaluator, embeddings=DeterministicFakeEmbedding(size=8))[0]
+        == snapshot
+    )
 
 
 def test_rubric_prompt_reads(snapshot: SnapshotAssertion) -> None:
-    assert RUBRIC_PROMPT.format(rubric="1: bad\n2: good", **parts()) == snapshot
+    assert asked(RubricEvaluator, rubric={1: "bad", 2: "good"})[0] == snapshot
 
 
-def test_few_shot_verification_prompt_is_that_of_verification_with_examples_between() -> None:
-    values = {
-        "evidence": fence("evidence", EVIDENCE),
-        "question": question_part("What is the capital?"),
-        "claims": fence("claims", "C1: Rome is it."),
+def test_an_example_of_faithfulness_stands_between_rules_and_claims(
+    snapshot: SnapshotAssertion,
+) -> None:
+    example = {
+        "inputs": {**EXAMPLE, "predicted_answers": "It is Oslo. It is old."},
+        "outputs": {"statements": ["Oslo is it.", "Oslo is old."], "statement_scores": [1, 0]},
     }
-    plain = VERIFICATION_PROMPT.format_messages(**values)
-    shown = FEW_SHOT_VERIFICATION_PROMPT.format_messages(**values, examples=EXAMPLES)
-    assert shown == [plain[0], *EXAMPLES, plain[1]]
-    assert FEW_SHOT_VERIFICATION_PROMPT.format_messages(**values) == plain
+    _, taught, *_ = asked(FaithfulnessEvaluator, examples=[example])
+    model = ScriptedChatModel(replies=lambda _: "none")
+    task = VerificationTask(
+        claims=(Claim(id="1", text="Rome."),),
+        documents=(Document(TEXT),),
+        question="What is the capital?",
+    )
+    LLMVerifier(model=model).invoke(task)
+    rules, shown = prompt_text(model.requests[0]).split("\nHuman: ")
+    assert taught.startswith(f"{rules}\n")
+    assert taught.endswith(f"\nHuman: {shown}")
+    assert taught[len(rules) : -len(shown)] == snapshot

@@ -37,7 +37,7 @@ class Cluster:
 
     def end(self) -> None:
         try:
-            self._process.communicate(timeout=100)
+            self._process.communicate(timeout=300)
         finally:
             self._process.kill()  # one that has not ended would outlive the tests
         assert self._process.returncode == 0

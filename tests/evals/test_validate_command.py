@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from commands import Outcome, Run, ran
 
-from langchain_groundedness.cli import options
 from langchain_groundedness.evals.progress import ProgressBar
 from langchain_groundedness.evals.validation import AnswerValidator
 from langchain_groundedness.testing import ScriptedChatModel
@@ -114,7 +113,8 @@ def test_a_chat_model_judges_the_second_stage(run: Run, monkeypatch: pytest.Monk
             else "{tag} C1: contradicted [1] | 1890"
         )
     )
-    monkeypatch.setattr(options, "load_model", lambda name, _: model if name else None)
+    models = {"some:model": model}
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", models.__getitem__)
     found = run("--model", "some:model", "--minimum", "correctness=0.5", "--weight", "source=0.5")
     assert found.code == 0
     assert "0 of 3 rows passed" in found.out

@@ -15,8 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from langchain_groundedness import Claim, ConfigurationError
-from langchain_groundedness.evals import EvaluationRow, RowScore
-from langchain_groundedness.evals.datasets import open_dataset
+from langchain_groundedness.evals import EvaluationRow, RowScore, open_dataset
 from langchain_groundedness.evals.validation import (
     AnswerValidator,
     ValidatedRow,

@@ -12,6 +12,8 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_groundedness import (
     AsyncGroundednessCallbackHandler,
+    CascadeVerifier,
+    EmbeddedVerifier,
     GroundednessCallbackHandler,
     GroundednessGuard,
     GroundednessMiddleware,
@@ -19,10 +21,10 @@ from langchain_groundedness import (
     LLMVerifier,
     SentenceClaimExtractor,
     SinglePassJudge,
+    Stage,
 )
 from langchain_groundedness.evals import EvaluationRow, FaithfulnessEvaluator
 from langchain_groundedness.testing import KnownClaim, ScriptedChatModel
-from langchain_groundedness.verification import CascadeVerifier, EmbeddedVerifier, Stage
 
 __all__ = [
     "ANSWER",

@@ -37,6 +37,7 @@ MAY_LEAVE = (
 )
 RATES = (1.0, 0.3)
 _SHORT_TIMEOUT = 0.25
+"""Ends calls that would never end. Nothing asserted depends on what came in time."""
 _SCORE = 0.5
 
 

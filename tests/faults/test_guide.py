@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from entries import ENTRIES
 
-from langchain_groundedness._runtime.timeouts import DEFAULT_TIMEOUT, MAX_TIMED_OUT_CALLS
-from langchain_groundedness.testing import FAULTS
+from langchain_groundedness import LLMVerifier
+from langchain_groundedness.testing import FAULTS, ScriptedChatModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "faults.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -27,9 +27,9 @@ def test_what_the_page_shows_prints_what_it_says(
     assert capsys.readouterr().out.splitlines() == told
 
 
-def test_the_page_names_the_limits_that_there_are() -> None:
-    assert f"{DEFAULT_TIMEOUT:g} unless you say otherwise" in PAGE
-    assert f"When {MAX_TIMED_OUT_CALLS} such calls" in PAGE
+def test_the_page_names_the_timeout_that_there_is() -> None:
+    timeout = LLMVerifier(model=ScriptedChatModel(replies=[])).timeout
+    assert f"{timeout:g} unless you say otherwise" in PAGE
 
 
 def test_the_table_has_every_fault_at_every_rate_and_entry_point_and_nothing_wrong() -> None:

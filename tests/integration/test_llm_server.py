@@ -14,10 +14,9 @@ from langchain_core.runnables import Runnable
 from langchain_openai import ChatOpenAI
 from typing_extensions import override
 
-from langchain_groundedness.claims import LLMClaimExtractor
+from langchain_groundedness import LLMClaimExtractor, LLMVerifier
 from langchain_groundedness.query import QUERY_CLASSES, LLMQueryClassifier
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.llm import LLMVerifier
 
 pytestmark = [
     pytest.mark.llm,

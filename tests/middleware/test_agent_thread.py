@@ -21,8 +21,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from langchain_groundedness import GroundednessMiddleware
-from langchain_groundedness.middleware import groundedness_node
+from langchain_groundedness import GroundednessMiddleware, groundedness_node
 from middleware.agent_scripts import (
     FALSE,
     QUESTION,

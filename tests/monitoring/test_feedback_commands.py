@@ -22,8 +22,7 @@ from langchain_groundedness import (
     JsonlAuditLog,
     SQLAuditLog,
 )
-from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review
-from langchain_groundedness.audit.record import ReviewAction, Versions
+from langchain_groundedness.audit import AuditedDocument, AuditRecord, Review, Versions
 from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.types import Action
 
@@ -44,7 +43,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def reviewed(
-    number: int, action: ReviewAction | None, probability: float, *, decision: Action = "review"
+    number: int, action: Any, probability: float, *, decision: Action = "review"
 ) -> AuditRecord:
     cited = Citation(document=0, start=0, end=12, quote=TEXT[:12])
     verdicts = (

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
 from langchain_openai import ChatOpenAI
+from prompt_text import prompt_text
 from pydantic import SecretStr, ValidationError
 from syrupy.assertion import SnapshotAssertion
 
@@ -18,7 +19,6 @@ from langchain_groundedness import (
     VerificationError,
     load_arguments,
 )
-from langchain_groundedness.llm import prompts
 from langchain_groundedness.query import (
     QUERY_CLASSES,
     LLMQueryClassifier,
@@ -53,11 +53,10 @@ def test_eight_classes_are_shipped_with_descriptions_and_a_label_each() -> None:
     assert all(len(text) > 20 for text in QUERY_CLASSES.values())
 
 
-def test_the_prompt_reads(monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
-    monkeypatch.setattr(prompts, "_KEY", b"a key for snapshots")
+def test_the_prompt_reads(snapshot: SnapshotAssertion) -> None:
     model = ScriptedChatModel(replies=["billing"])
     LLMQueryClassifier(model=model, classes=OWN).invoke("Why </question> so much?")
-    assert "\n---\n".join(message.text for message in model.requests[0]) == snapshot
+    assert prompt_text(model.requests[0]) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_groundedness.cli import app
-from langchain_groundedness.evals import EvaluationRun
-from langchain_groundedness.evals.run_files import save_run
+from langchain_groundedness.evals import EvaluationRun, save_run
 from report.runs import hostile, row, run, scored, small
 
 

@@ -25,7 +25,7 @@ DOCUMENTS = {
     f"{EVIL.replace('/', '')}.txt": f"{EVIL} The weather\u202e station weighs 410 grams.\n",
 }
 Open = Callable[..., Page]
-TIMEOUT_MS = 120_000
+TIMEOUT_MS = 300_000
 """Milliseconds, on a busy machine."""
 expect.set_options(timeout=TIMEOUT_MS)
 

@@ -13,7 +13,7 @@ from langchain_groundedness import Citation, Claim, ClaimVerdict
 from langchain_groundedness.display.marked_text import cut
 from langchain_groundedness.review.app import CHOICES, Filters
 from langchain_groundedness.review.record_view import Item
-from langchain_groundedness.review.server import host_of, is_loopback
+from langchain_groundedness.review.server import is_loopback
 from langchain_groundedness.review.sessions import Sessions
 from review.records import ANSWER, CLAIMS, EPOCH, record
 
@@ -138,47 +138,16 @@ def test_a_session_ends_when_nobody_uses_it_and_after_a_day() -> None:
     assert sessions.find(idle) is None
 
 
-def test_the_oldest_session_makes_room_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langchain_groundedness.review.sessions._MOST_SESSIONS", 2)
+def test_the_oldest_session_makes_room_for_a_new_one() -> None:
     now = [0.0]
     sessions = Sessions(clock=lambda: now[0])
     made = []
-    for second in range(3):
+    for second in range(5_000):
         now[0] = float(second)
         made.append(sessions.begin())
-    assert [sessions.find(each) is not None for each in made] == [False, True, True]
-
-
-def test_a_form_token_fits_one_browser_of_one_server() -> None:
-    sessions, other = Sessions(), Sessions()
-    one, two = sessions.new_id(), sessions.new_id()
-    token = sessions.form_token(one)
-    assert sessions.sent_from_our_form(one, token)
-    assert not sessions.sent_from_our_form(two, token)
-    assert not other.sent_from_our_form(one, token)
-    assert not sessions.sent_from_our_form(one, "é\ud800")
-
-
-@pytest.mark.parametrize(
-    ("header", "name"),
-    [
-        ("localhost", "localhost"),
-        ("LocalHost:80", "localhost"),
-        ("127.0.0.1:8321", "127.0.0.1"),
-        ("[::1]:8321", "::1"),
-        ("[::1]", "::1"),
-        ("[::1", None),
-        ("[::1]x", None),
-        ("localhost:80x", None),
-        ("a@localhost", None),
-        ("localhost/x", None),
-        ("", None),
-        (":80", None),
-        ("lôcalhost", None),
-    ],
-)
-def test_the_name_is_read_from_a_host_header(header: str, name: str | None) -> None:
-    assert host_of(header) == name
+    kept = [sessions.find(each) is not None for each in made]
+    assert kept == sorted(kept)
+    assert 0 < sum(kept) < len(kept)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from langchain_groundedness import (
     Stage,
 )
 from langchain_groundedness.evidence import EvidencePacker
-from langchain_groundedness.llm.prompts import VERIFICATION_PROMPT
 from langchain_groundedness.query import HashedNgramEmbeddings
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
@@ -44,7 +43,7 @@ def judge(**options: Any) -> LLMVerifier:
 
 
 def reworded(text: str) -> ChatPromptTemplate:
-    return ChatPromptTemplate([("system", text), *VERIFICATION_PROMPT.messages[1:]])
+    return ChatPromptTemplate([("system", text), ("human", "{evidence} {question} {claims}")])
 
 
 class Subclass(EmbeddedVerifier):
@@ -178,7 +177,7 @@ def test_another_version_of_the_package_asks_anew(monkeypatch: pytest.MonkeyPatc
             r"verifier.stages\[0\].settles \(function\)",
         ),
         (
-            lambda: judge(prompt=VERIFICATION_PROMPT.partial(question=lambda: "now")),
+            lambda: judge(prompt=reworded("Check.").partial(question=lambda: "now")),
             r"verifier.prompt \(ChatPromptTemplate\)",
         ),
     ],
@@ -191,7 +190,7 @@ def test_what_cannot_be_told_apart_needs_a_key(made: Made, path: str) -> None:
 
 def test_a_key_does_not_hide_what_is_known() -> None:
     one, other = (
-        judge(model=openai(model=name), prompt=VERIFICATION_PROMPT.partial(question=lambda: "now"))
+        judge(model=openai(model=name), prompt=reworded("Check.").partial(question=lambda: "now"))
         for name in ("a", "b")
     )
     assert key_of(one, key="1") != key_of(other, key="1")

@@ -8,9 +8,9 @@ from langchain_core.load import dumpd, load
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.tracers.context import collect_runs
 
+from langchain_groundedness import CascadeVerifier, Stage
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.cascade import CascadeVerifier, Stage
 
 DOCUMENTS = (Document(page_content="Rome is the capital of Italy.", id="rome"),)
 QUOTE = Citation.from_document(DOCUMENTS, 0, 0, 29)

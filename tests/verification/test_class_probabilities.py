@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded.class_probabilities import (
     ProbabilisticVerdict,
@@ -14,7 +15,6 @@ from langchain_groundedness.verification.embedded.class_probabilities import (
 )
 from langchain_groundedness.verification.embedded.encoder import Floats, Pair
 from langchain_groundedness.verification.embedded.support_model import support_model
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 EVIDENCE = "Paris is the capital of France. The office opened in 2010 with 40 employees."
 CASES = [

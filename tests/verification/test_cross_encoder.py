@@ -8,9 +8,9 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
+from langchain_groundedness import CrossEncoderVerifier
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.cross_encoder import CrossEncoderVerifier
 
 DOCUMENTS = (
     Document(page_content="Rome is the capital. It is old.", id="rome", metadata={"page": 1}),

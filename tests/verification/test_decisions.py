@@ -8,13 +8,13 @@ from langchain_core.documents import Document
 from langchain_core.load import dumpd, load
 from langchain_core.tracers.context import collect_runs
 
+from langchain_groundedness import load_arguments
 from langchain_groundedness import verification as verifiers
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
     VerificationError,
 )
-from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.types import Claim, VerificationTask
 from langchain_groundedness.verification.embedded.class_probabilities import (
     ClassProbabilities,

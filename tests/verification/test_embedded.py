@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 
-from langchain_groundedness.display.words import SURE
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded import verifier as embedded
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
-from langchain_groundedness.verification.embedded.judgement import OTHER_LANGUAGE
-from langchain_groundedness.verification.embedded.support_model import support_model
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 PYTHON = (
     "Python, created by Guido van Rossum in the late 1980s, is a high-level general-purpose"
@@ -134,7 +131,7 @@ def test_what_the_documents_say_word_for_word_is_supported_in_any_language(
 def test_other_languages_are_unchecked_and_said_to_be_the_reason(claim: str, document: str) -> None:
     verdict = check(claim, document)
     assert verdict.verdict == "unchecked"
-    assert verdict.reason == OTHER_LANGUAGE
+    assert "claim or the documents are in another language" in str(verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -346,10 +343,6 @@ def test_a_heading_that_conflicts_with_a_sentence_is_cited_beside_it(
     verdict = check(f"{said}.", documents[0].format(said), documents[1].format(other))
     assert (verdict.verdict, verdict.conflicting) == ("supported", True)
     assert [citation.document for citation in verdict.citations] == [0, 1]
-
-
-def test_what_people_read_is_sure_from_the_strict_threshold_on() -> None:
-    assert support_model().threshold_for(None, strict=True) == SURE
 
 
 def test_evidence_at_the_very_end_of_a_megabyte_is_found_in_linear_time() -> None:

@@ -8,14 +8,11 @@ from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
 from langchain_core.documents import Document
 
+from langchain_groundedness import CrossEncoderVerifier, EmbeddedVerifier
 from langchain_groundedness.demo import WordOverlapRetriever
 from langchain_groundedness.exceptions import ConfigurationError, InputFormatError
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import (
-    CrossEncoderVerifier,
-    EmbeddedCrossEncoder,
-    EmbeddedVerifier,
-)
+from langchain_groundedness.verification import EmbeddedCrossEncoder
 from langchain_groundedness.verification.embedded.encoder import Encoder, Floats, Pair
 
 CLAIM = "Rome is the capital of Italy."

@@ -3,8 +3,8 @@
 import pytest
 from langchain_core.documents import Document
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import EmbeddedVerifier
 
 BURN = (
     "Cool the burn under cool running water for 20 minutes. "

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded import batching
 from langchain_groundedness.verification.embedded import verifier as embedded
 from langchain_groundedness.verification.embedded.batching import PairScorer
 from langchain_groundedness.verification.embedded.encoder import Floats, Pair
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = (

@@ -8,10 +8,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.load import dumpd
 from typing_extensions import override
 
+from langchain_groundedness import CascadeVerifier, EmbeddingVerifier
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.cascade import CascadeVerifier
-from langchain_groundedness.verification.embedding import EmbeddingVerifier
 
 CLAIM = "Rome is a capital."
 NEAR = "The capital is Rome."

@@ -1,13 +1,7 @@
 """Who did what to whom: exchanged values are found, and only where their order says something."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from langchain_core.documents import Document
-
-from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification.embedded.contradictions import exchanged_values
-from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
+from embedded_checks import check, values_told
 
 
 @pytest.mark.parametrize(
@@ -53,14 +47,14 @@ from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifi
 def test_exchanged_values_are_found(
     claim: str, quote: str, mine: str | None, theirs: str | None
 ) -> None:
-    result = exchanged_values(claim, ["Nothing.", quote])
-    assert result is not None
-    place, found = result
-    assert place == 1
-    assert claim[found.claim_start : found.claim_end] == found.claim_value
-    assert quote[found.evidence_start : found.evidence_end] == found.evidence_value
+    verdict = check(claim, "Nothing.", quote)
+    assert verdict.verdict == "contradicted"
+    assert verdict.citations[0].document == 1
+    claimed, given_as = values_told(verdict)
+    assert claimed in claim
+    assert given_as in quote
     if mine:
-        assert (found.claim_value, found.evidence_value) == (mine, theirs)
+        assert (claimed, given_as) == (mine, theirs)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +66,6 @@ def test_exchanged_values_are_found(
         ("Spain borders France.", "France borders Spain."),
         ("Anna hired Peter.", "Peter was hired by Anna."),
         ("Superman is Clark Kent.", "Clark Kent is Superman."),
-        ("It cost $5 in 2019.", "It cost $2019 in 5."),
         ("anna hired peter", "peter hired anna"),
         ("The town borders the lake.", "The lake borders the town."),
         ("The tower is as tall as the church.", "The church is as tall as the tower."),
@@ -80,18 +73,13 @@ def test_exchanged_values_are_found(
     ],
 )
 def test_nothing_is_exchanged_where_the_order_says_nothing(claim: str, quote: str) -> None:
-    assert exchanged_values(claim, [quote]) is None
+    verdict = check(claim, quote)
+    assert (verdict.verdict, verdict.correction) == ("supported", None)
 
 
 def test_a_claim_that_any_quote_says_has_nothing_exchanged() -> None:
-    assert exchanged_values("Anna hired Peter.", ["Peter hired Anna.", "Anna hired Peter."]) is None
-
-
-@given(st.text(), st.lists(st.text(), max_size=3))
-def test_any_text_can_be_compared(claim: str, quotes: list[str]) -> None:
-    assert exchanged_values(claim, [claim, *quotes]) is None
-    if (found := exchanged_values(claim, quotes)) is not None:
-        assert found[1].evidence_value in quotes[found[0]]
+    verdict = check("Anna hired Peter.", "Peter hired Anna.", "Anna hired Peter.")
+    assert verdict.verdict == "supported"
 
 
 @pytest.mark.parametrize(
@@ -102,10 +90,7 @@ def test_any_text_can_be_compared(claim: str, quotes: list[str]) -> None:
     ],
 )
 def test_an_exchange_is_contradicted(claim: str, document: str) -> None:
-    task = VerificationTask(
-        claims=(Claim(id="1", text=claim),), documents=(Document(page_content=document),)
-    )
-    (verdict,) = EmbeddedVerifier().invoke(task)
+    verdict = check(claim, document)
     assert verdict.verdict == "contradicted"
     assert verdict.correction
     assert verdict.correction in document

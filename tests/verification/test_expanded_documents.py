@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from langchain_groundedness import EmbeddedVerifier
 from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import EmbeddedVerifier
 from langchain_groundedness.verification.embedded.expanded_documents import expand_document
 
 MANUAL = """\

@@ -4,20 +4,32 @@
 
 import ast
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import process_time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from langchain_core.documents import Document
 
-from langchain_groundedness.text.sentences import split_sentences
-from langchain_groundedness.text.words import Word, each_word
-from langchain_groundedness.verification.embedded.language import reads_as_english
+from langchain_groundedness import Claim, EmbeddedVerifier, SentenceClaimExtractor, VerificationTask
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS = ROOT / "benchmarks" / "languages.jsonl"
+ENGLISH = Document("The depot of the north opens at nine in the morning.")
+
+
+def not_english(texts: Sequence[str]) -> list[str]:
+    """Claims that the verifier does not look for in English documents."""
+    claims = tuple(Claim(id=str(n), text=text) for n, text in enumerate(texts))
+    task = VerificationTask(claims=claims, documents=(ENGLISH,))
+    return [
+        verdict.claim.text
+        for verdict in EmbeddedVerifier().invoke(task)
+        if "another language" in (verdict.reason or "")
+    ]
+
+
+def reads_as_english(text: str) -> bool:
+    return not not_english([text])
 
 
 @pytest.mark.skipif(not ROWS.exists(), reason="benchmarks/ is not part of this distribution")
@@ -26,7 +38,7 @@ ROWS = ROOT / "benchmarks" / "languages.jsonl"
 def test_claims_and_evidence_in_other_languages_are_told(language: str, part: str) -> None:
     rows = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
     texts = [row[part] for row in rows if row["language"] == language]
-    missed = [text for text in texts if reads_as_english(text)]
+    missed = set(texts) - set(not_english(texts))
     assert len(missed) <= 0.03 * len(texts), missed
 
 
@@ -68,8 +80,9 @@ def test_rows_of_names_in_lower_case_beside_an_english_claim_read_as_english() -
 
 
 def test_sentences_of_the_readme_and_of_docstrings_read_as_english() -> None:
-    sentences = [s.text for text in own_texts() for s in split_sentences(text)]
-    missed = [text for text in sentences if not reads_as_english(text)]
+    extractor = SentenceClaimExtractor()
+    sentences = [claim.text for text in own_texts() for claim in extractor.invoke(text)]
+    missed = not_english(sentences)
     assert len(sentences) > 1_000
     assert len(missed) <= 0.005 * len(sentences), missed
 
@@ -163,25 +176,3 @@ def test_other_languages_are_told(text: str) -> None:
 )
 def test_english_names_and_numbers_read_as_english(text: str) -> None:
     assert reads_as_english(text)
-
-
-@given(st.text(max_size=200))
-def test_any_text_gets_an_answer(text: str) -> None:
-    assert reads_as_english(f" {text}\n") is reads_as_english(text)
-
-
-def test_a_sentence_takes_no_longer_than_finding_its_words_a_few_times() -> None:
-    sentence = "The company, founded in 1998, has offices in Berlin, Paris and Rio de Janeiro."
-
-    def all_words(text: str) -> list[Word]:
-        return list(each_word(text))
-
-    ratios = [seconds(reads_as_english, sentence) / seconds(all_words, sentence) for _ in range(5)]
-    assert min(ratios) < 8  # about 2 on a machine that is idle
-
-
-def seconds(read: Callable[[str], object], text: str, *, times: int = 200) -> float:
-    start = process_time()
-    for _ in range(times):
-        read(text)
-    return process_time() - start

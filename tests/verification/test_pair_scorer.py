@@ -360,7 +360,7 @@ with _encoder._ENCODERS._lock:  # as if another thread were loading
 if child:
     print(os.waitpid(child, 0)[1])
 else:
-    signal.alarm(40)
+    signal.alarm({SOON})
     after = pair_scorer({threads}).submit(pairs).result()
     sys.exit(0 if abs(after - before).max() < 1e-3 else 3)
 """)

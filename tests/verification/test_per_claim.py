@@ -9,9 +9,10 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from no_labels import NO_LABELS
 
+from langchain_groundedness import LLMVerifier
 from langchain_groundedness.testing import ScriptedChatModel, ScriptedResponse, ScriptedServer
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification.llm import LLMVerifier, label_probabilities
+from langchain_groundedness.verification.llm import label_probabilities
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

