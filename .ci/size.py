@@ -62,12 +62,13 @@ def table(root: Path) -> str:
     """Lay out the figures of a working tree."""
     files: Counter[str] = Counter()
     lines: Counter[str] = Counter()
-    single: Counter[str] = Counter(map(_folder, single_importers(root)))
+    single = single_importers(root)
+    inner = Counter(map(_folder, single))
     for name, path in modules(root).items():
         files[_folder(name)] += 1
         lines[_folder(name)] += code_lines(path.read_text(encoding="utf-8"))
-    rows = [(each, files[each], lines[each], single[each]) for each in sorted(files)]
-    rows.append(("total", files.total(), lines.total(), single.total()))
+    rows = [(each, files[each], lines[each], inner[each]) for each in sorted(files)]
+    rows.append(("total", files.total(), lines.total(), inner.total()))
     found = circles(graph(root))
     return "\n".join(
         (
@@ -76,6 +77,8 @@ def table(root: Path) -> str:
             f"names at the root: {len(public_names(root / PACKAGE / '__init__.py'))}",
             f"circles: {len(found)}",
             *(f"  {' '.join(each)}" for each in found),
+            "modules with one importer:",
+            *(f"  {name} (by {by})" for name, by in single.items()),
         )
     )
 

@@ -28,6 +28,7 @@ from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.inputs.formats import (
     Evidence,
     GroundednessInput,
+    InputParts,
     InputReader,
     ReadingOptions,
 )
@@ -52,6 +53,7 @@ from langchain_groundedness.verification.single_pass import SinglePassJudge
 __all__ = [
     "CheckerOptions",
     "GroundednessRunnable",
+    "RunnableOptions",
     "acheck",
     "check",
     "checker_from",
@@ -104,18 +106,6 @@ class GroundednessRunnable(
     chains and agents, or `{"answer": ..., "documents": ..., "question": ...}`. Without a model it
     works offline, with the embedded verifier.
 
-    A claim that could not be checked is never shown as supported: it is `unchecked`, with the
-    reason, and the answer is not trusted.
-
-    `stream` and `transform` yield verdicts as soon as they are final, in chunks that add up with
-    `+` to the result of `invoke`. `transform` takes an answer while it is written: it checks a
-    sentence once its end is certain and documents are known. The usage then differs, because
-    judging sentence by sentence takes more model calls. This needs a `SentenceClaimExtractor`, the
-    default without a model; any other extractor waits for the whole answer.
-
-    LangChain's `dumpd` saves it, without keys, and `load(saved, **load_arguments())` loads it;
-    `load` alone refuses every class from outside LangChain.
-
     Example:
         >>> checker = GroundednessRunnable(on_contradicted="correct")
         >>> result = checker.invoke(
@@ -129,6 +119,18 @@ class GroundednessRunnable(
         'Revenue was [CORRECTED: $2.1B] in Q3.'
         >>> result.verdict, result.is_trusted
         ('has_contradictions', False)
+
+    A claim that could not be checked is never shown as supported: it is `unchecked`, with the
+    reason, and the answer is not trusted.
+
+    `stream` and `transform` yield verdicts as soon as they are final, in chunks that add up with
+    `+` to the result of `invoke`. `transform` takes an answer while it is written: it checks a
+    sentence once its end is certain and documents are known. The usage then differs, because
+    judging sentence by sentence takes more model calls. This needs a `SentenceClaimExtractor`, the
+    default without a model; any other extractor waits for the whole answer.
+
+    LangChain's `dumpd` saves it, without keys, and `load(saved, **load_arguments())` loads it;
+    `load` alone refuses every class from outside LangChain.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -317,13 +319,19 @@ class GroundednessRunnable(
         if self.verifier is None and self.model is None and not self.single_pass:
             named_verifier("embedded")
 
-    def live(self, *, removes: bool = False, whole: bool = False, **given: Any) -> LiveCheck:
+    def live(
+        self, *, removes: bool = False, whole: bool = False, **given: Unpack[InputParts]
+    ) -> LiveCheck:
         """Start a check of an answer that is still being written.
 
         Args:
             removes: Whether sentences may be removed regardless of the options.
             whole: Whether `single_pass` waits for the whole answer.
-            **given: `documents`, `question` and its labels, for inputs without them.
+            documents: Documents, for inputs without them.
+            question: The question, for inputs without it.
+            query_class: The class of the question.
+            risk_tier: The risk tier.
+            retrieval_score: How close the best document is to the question.
 
         Returns:
             The check, to which a driver passes the answer.
@@ -373,6 +381,7 @@ class GroundednessRunnable(
 
 
 expand_options(GroundednessRunnable.__init__, GroundednessRunnable)
+expand_options(GroundednessRunnable.live)
 HTML_FORMATTERS[GroundednessResult] = result_html
 
 

@@ -4,10 +4,12 @@
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 PACKAGE = "langchain_groundedness"
+_OURS = re.compile(rf"{PACKAGE}(\.\w+)+")
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -22,15 +24,27 @@ def modules(root: Path) -> dict[str, Path]:
 def imports(path: Path, *, at_load_only: bool = False) -> Iterator[str]:
     """Everything a file imports: in functions, for type checkers and by name in a string, too."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    by_variable = any(map(_loads_by_variable, ast.walk(tree)))
     for node in _at_load(tree.body) if at_load_only else ast.walk(tree):
         match node:
             case ast.Import():
                 yield from (alias.name for alias in node.names)
             case ast.ImportFrom(module=str(module)):
                 yield from (f"{module}.{alias.name}" for alias in node.names)
-            case ast.Call(func=called, args=[ast.Constant(value=str(name)), *_]):
-                if ast.unparse(called).split(".")[-1] in {"import_module", "require"}:
-                    yield name
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if _loads(node):
+                yield name
+            case ast.Constant(value=str(name)) if by_variable and _OURS.fullmatch(name):
+                yield name
+
+
+def _loads(node: ast.Call) -> bool:
+    return ast.unparse(node.func).split(".")[-1] in {"import_module", "require"}
+
+
+def _loads_by_variable(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call) and _loads(node) and not isinstance(node.args[0], ast.Constant)
+    )
 
 
 def _at_load(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -44,13 +58,36 @@ def _at_load(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def graph(root: Path) -> dict[str, set[str]]:
-    """The modules of the package that each of its modules imports."""
+    """The modules of the package that each of its modules imports, or loads by a table of names."""
     known = modules(root)
     return {
         name: {target for each in imports(path) if (target := _module(each, known)) is not None}
+        | (
+            {f"{name}.{key}".lstrip(".") for keys in _tables(path).values() for key in keys}
+            & {*known}
+        )
         - {name}
         for name, path in known.items()
     }
+
+
+def _tables(path: Path) -> dict[str, set[str]]:
+    """The keys of each table of a package, as names of modules: what it loads on first use."""
+    if path.name != "__init__.py":
+        return {}
+    found = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table):
+                dicts = [each for each in ast.walk(table) if isinstance(each, ast.Dict)]
+                keys = [
+                    key.value
+                    for each in dicts
+                    for key in each.keys
+                    if isinstance(key, ast.Constant)
+                ]
+                found[name] = {str(key).replace("-", "_") for key in keys}
+    return found
 
 
 def _module(imported: str, known: Mapping[str, Path]) -> str | None:
@@ -87,7 +124,8 @@ def _reachable(start: str, edges: Mapping[str, set[str]]) -> set[str]:
 def single_importers(root: Path) -> dict[str, str]:
     """Inner modules with exactly one importer, and which that is.
 
-    A module is inner if no `__init__` hands out its names; entries such as `__main__` are not.
+    A module is not inner if its importer is its package and hands out one of its names: in
+    `__all__`, or as a key of a table that is in `__all__`, as the command line does.
     """
     known, edges = modules(root), graph(root)
     importers: dict[str, list[str]] = {}
@@ -97,8 +135,18 @@ def single_importers(root: Path) -> dict[str, str]:
     return {
         name: by[0]
         for name, by in sorted(importers.items())
-        if len(by) == 1 and not {known[name].name, known[by[0]].name} & {"__init__.py"}
+        if len(by) == 1
+        and known[name].name != "__init__.py"
+        and not _handed_out(known[by[0]]) & {*public_names(known[name])}
     }
+
+
+def _handed_out(path: Path) -> set[str]:
+    """The names that a package hands out; none for a module that is no package."""
+    if path.name != "__init__.py":
+        return set()
+    public, tables = public_names(path), _tables(path)
+    return {*public}.union(*(tables[name] for name in public if name in tables))
 
 
 def public_names(path: Path) -> list[str]:

@@ -215,6 +215,9 @@ def test_no_signature_shows_a_validator_or_an_address_or_contradicts_itself(fold
         signature = inspect.signature(shown) if callable(shown) else inspect.Signature()
         assert not re.search("Annotated|FieldInfo|<function| at 0x", str(signature)), name
         for each in signature.parameters.values():
+            if name != "app":  # of the command line, made by typer
+                assert each.kind is not each.VAR_KEYWORD, name
+                assert each.name not in {"args", "nameless"}, name
             if each.default is None and each.annotation not in {Any, each.empty}:
                 assert NoneType in get_args(each.annotation), (name, each)
 

@@ -138,7 +138,10 @@ def test_lone_surrogates_can_be_fenced() -> None:
 
 @pytest.mark.parametrize(
     ("shown", "message"),
-    [("{claims}", r"lacks {evidence}"), ("{claims} {evidence} {tone}", r"unknown variables: {tone}; accepted are ")],
+    [
+        ("{claims}", r"lacks {evidence}"),
+        ("{claims} {evidence} {tone}", r"unknown variables: {tone}; accepted are "),
+    ],
 )
 def test_a_prompt_that_cannot_be_filled_is_refused(shown: str, message: str) -> None:
     prompt = ChatPromptTemplate.from_messages([("human", shown)])

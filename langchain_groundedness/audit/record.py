@@ -6,11 +6,12 @@ import os
 import time as clock
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, ValidationError
 
+from langchain_groundedness._runtime.options import expand_options
 from langchain_groundedness.exceptions import AuditError
 from langchain_groundedness.types import (
     AnswerVerdict,
@@ -105,6 +106,28 @@ class Review(FrozenModel):
     """Claims that the reviewer has marked, by id: whether the documents support the claim."""
 
 
+class RecordFields(TypedDict, total=False):
+    """Fields of a record that the result does not give, or not alone."""
+
+    id: str
+    revision: int
+    time: datetime
+    source: str
+    outcome: str | None
+    attempt: int
+    run_id: UUID | None
+    parent_run_id: UUID | None
+    root_run_id: UUID | None
+    thread_id: str | None
+    shown_answer: str | None
+    suggested_answer: str | None
+    policy_version: str | None
+    versions: Versions
+    timings: dict[str, float]
+    notes: tuple[str, ...]
+    review: Review
+
+
 class AuditRecord(FrozenModel):
     """One decision about one answer, with its evidence.
 
@@ -183,7 +206,7 @@ class AuditRecord(FrozenModel):
     review: Review = Review()
 
     @classmethod
-    def from_result(cls, result: GroundednessResult, **fields: Any) -> Self:
+    def from_result(cls, result: GroundednessResult, **fields: Unpack[RecordFields]) -> Self:
         """Make the record of a result.
 
         Args:
@@ -252,6 +275,9 @@ class AuditRecord(FrozenModel):
         """
         data = self.model_dump(mode="json")
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+expand_options(AuditRecord.from_result.__func__, AuditRecord)  # type: ignore[attr-defined]
 
 
 class AuditEntry(NamedTuple):

@@ -64,20 +64,32 @@ class AuditPage(NamedTuple):
     """Ids of records among these that are damaged, or of a newer version; `get` says how."""
 
 
-class AuditFilters(TypedDict, total=False):
-    """Which records a query finds."""
+class WaitingFilters(TypedDict, total=False):
+    """Which of the waiting records a query finds."""
 
     since: datetime | None
     until: datetime | None
     decision: Action | None
     verdict: AnswerVerdict | None
-    status: ReviewStatus | Literal["held"] | None
     query_class: str | None
     risk_tier: str | None
     model: str | None
     run_id: object
     thread_id: str | None
     text: str | None
+
+
+class AuditFilters(WaitingFilters, total=False):
+    """Which records a query finds."""
+
+    status: ReviewStatus | Literal["held"] | None
+
+
+class ListingOptions(AuditFilters, total=False):
+    """Which records are listed, and in which order."""
+
+    limit: int
+    newest_first: bool
 
 
 class SQLAuditLog(AuditLog):
@@ -249,31 +261,33 @@ class SQLAuditLog(AuditLog):
             _require_filter(name, value)
         return [self._condition(name, value) for name, value in given.items()]
 
-    def waiting(self, *, limit: int = 100, after: str | None = None, **filters: Any) -> AuditPage:
+    def waiting(
+        self, *, limit: int = 100, after: str | None = None, **filters: Unpack[WaitingFilters]
+    ) -> AuditPage:
         """Read the records that wait for a reviewer, oldest first.
 
         Args:
             limit: As for `query`.
             after: As for `query`.
-            **filters: As for `query`.
+            **filters: As for `query`, but for `status`.
 
         Returns:
             The page.
         """
         return self.query(status="waiting", limit=limit, after=after, **filters)
 
-    def records(self, **filters: Any) -> Iterator[AuditRecord]:
+    def records(self, **filters: Unpack[ListingOptions]) -> Iterator[AuditRecord]:
         """Read all records in order of time, page by page.
 
         Args:
-            **filters: As for `query`.
+            **filters: As for `query`; `limit` is the size of a page.
 
         Yields:
             The records.
         """
         after = None
         while True:
-            page = self.query(**{"limit": _PAGE, **filters, "after": after})
+            page = self.query(after=after, **{"limit": _PAGE, **filters})
             yield from page.records
             after = page.next
             if after is None:
@@ -438,12 +452,12 @@ class SQLAuditLog(AuditLog):
         require_age(older_than)
         return self._store.delete(datetime.now(UTC) - older_than, waiting=waiting)
 
-    def export(self, path: str | Path, **filters: Any) -> int:
+    def export(self, path: str | Path, **filters: Unpack[ListingOptions]) -> int:
         """Write records to a new file that only its owner can read, one line of JSON each.
 
         Args:
             path: The file; it must not exist yet.
-            **filters: As for `query`.
+            **filters: As for `records`.
 
         Returns:
             How many were written.
@@ -465,8 +479,10 @@ class SQLAuditLog(AuditLog):
 
 
 expand_options(SQLAuditLog.__init__, AuditLog)
-expand_options(SQLAuditLog.query)
-expand_options(SQLAuditLog.count)
+for _method in (SQLAuditLog.query, SQLAuditLog.count, SQLAuditLog.waiting):
+    expand_options(_method)
+for _method in (SQLAuditLog.records, SQLAuditLog.export):
+    expand_options(_method, SQLAuditLog.query)
 
 
 def cursor(time: datetime, record_id: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field
 
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness.calibration.threshold_choice import (
     Scored,
     Target,
@@ -41,7 +41,7 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.display.svg import Plot, document
 from langchain_groundedness.exceptions import ConfigurationError, OptionFault
 from langchain_groundedness.pipeline.recording import encoder_checksum
-from langchain_groundedness.runnable import GroundednessRunnable
+from langchain_groundedness.runnable import GroundednessRunnable, RunnableOptions
 from langchain_groundedness.verification import EmbeddedVerifier
 
 __all__ = [
@@ -152,7 +152,7 @@ class Calibration(CheckedOptions):
             raise ConfigurationError(msg)
         return self.chosen[name].threshold
 
-    def checker(self, **options: Any) -> GroundednessRunnable:
+    def checker(self, **options: Unpack[RunnableOptions]) -> GroundednessRunnable:
         """Make a checker that works with the thresholds `support`, `trust` and `review`.
 
         Args:
@@ -174,7 +174,7 @@ class Calibration(CheckedOptions):
             >>> calibration.checker(max_claims=5).max_claims
             5
         """
-        given = dict(options)
+        given: dict[str, Any] = {**options}
         if "support" in self.chosen:
             given["verifier"] = self._verifier(given)
         if "trust" in self.chosen:
@@ -214,6 +214,9 @@ class Calibration(CheckedOptions):
             raise ConfigurationError(msg)
         require_installed_encoder(self)
         return EmbeddedVerifier(threshold=self.chosen["support"].threshold)
+
+
+expand_options(Calibration.checker, GroundednessRunnable)
 
 
 def require_installed_encoder(calibration: Calibration) -> None:

@@ -2,6 +2,7 @@
 
 Its own module because it holds what all runs share, with its locks, and checks nothing itself.
 Which of the runs that may write the answer did so, `handlers` decides.
+
 Handlers are shared by all threads and event loops, so state is keyed by run id and protected by
 locks: one for all runs, held briefly, and one for the inputs of each root. The locks are re-entrant
 because garbage collection of an abandoned stream can end its run in any thread at any point.

@@ -2,7 +2,7 @@
 
 Small talk, offers and self-descriptions have too many wordings for patterns. A linear model over
 words and phrases decides; `training/train_checkworthiness.py` says how it learned.
-Its own module because training uses its features.
+Its own module because training computes the same features from it, with no claims around.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A chain that answers questions from documents, for `serve`: a chat model writes, or a script.
 
-Its own module because the help of the command would load all that a chain needs.
+Its own module because `serve --help` must not load what a chain needs.
 """
 
 import asyncio

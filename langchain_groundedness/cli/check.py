@@ -2,8 +2,6 @@
 
 Exit codes: 0 the answer is trusted, and the policy neither blocks it nor sends it to review; 1 it
 is not; 2 it could not be checked (bad input included); 130 interrupted.
-
-Its own module because a command is loaded by the name of its module.
 """
 
 import json

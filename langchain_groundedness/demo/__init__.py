@@ -6,6 +6,7 @@
 import math
 from collections import Counter
 from importlib.resources import files
+from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -48,6 +49,10 @@ class WordOverlapRetriever(BaseRetriever):
     documents: list[Document]
     k: int = 4
     """How many to return."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the documents."""
+        super().__init__(**options)
 
     @override
     def _get_relevant_documents(

@@ -1,10 +1,15 @@
 """Offline evaluation: metrics over data sets, with the verifiers of the run-time check."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, Unpack
+
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable
 
 from langchain_groundedness._runtime.flow import Flow, ModelCall
+from langchain_groundedness._runtime.options import expand_options
 from langchain_groundedness.evals.citations import CitationEvaluator
 from langchain_groundedness.evals.claim_metrics import (
     AnswerCorrectnessEvaluator,
@@ -43,6 +48,7 @@ from langchain_groundedness.evals.values import (
     to_pandas,
 )
 from langchain_groundedness.exceptions import ConfigurationError
+from langchain_groundedness.llm.chat_models import GivenModel
 
 __all__ = [
     "METRICS",
@@ -105,19 +111,41 @@ METRICS: Mapping[str, type[Evaluator]] = MappingProxyType(
 Python."""
 
 
-def make_metric(name: str, **parts: Any) -> Evaluator:
+class MetricParts(TypedDict, total=False):
+    """What evaluators work with."""
+
+    model: GivenModel | None
+    model_timeout: float | None
+    verifier: Runnable[Any, Any] | Callable[..., Any] | str | None
+    extractor: Runnable[Any, Any] | Callable[..., Any] | None
+    embeddings: Embeddings | None
+    cross_encoder: BaseCrossEncoder | None
+    max_claims: int | None
+    max_concurrency: int | None
+
+
+def make_metric(name: str, **parts: Unpack[MetricParts]) -> Evaluator:
     """Make the evaluator of a metric.
+
+    Parts that it does not use, and those that are `None`, are left out. Options of one evaluator
+    alone can be given too; `METRICS[name]` is its class.
 
     Args:
         name: One of `METRICS`.
-        **parts: What it works with, such as `model=`, `verifier=`, `extractor=`, `embeddings=`;
-            parts that it does not use, and `None`, are left out.
+        model: A chat model, or its name as `provider:name`, or a function.
+        model_timeout: Timeout of one model call in seconds.
+        verifier: Judges claims; or its name.
+        extractor: Finds claims.
+        embeddings: Any LangChain embeddings.
+        cross_encoder: Any LangChain cross-encoder.
+        max_claims: Maximum number of claims of an answer.
+        max_concurrency: Most calls of the model or verifier at a time.
 
     Returns:
         The evaluator.
 
     Raises:
-        ConfigurationError: There is no such metric, or a part that it needs is missing.
+        ConfigurationError: There is no such metric or part, or a part that it needs is missing.
 
     Example:
         >>> make_metric("faithfulness").needs
@@ -126,11 +154,21 @@ def make_metric(name: str, **parts: Any) -> Evaluator:
     if name not in METRICS:
         msg = f"there is no metric {name!r}; accepted: {', '.join(METRICS)}"
         raise ConfigurationError(msg)
+    known = {part for each in METRICS.values() for part in each.model_fields}
+    if unknown := sorted(parts.keys() - known):
+        accepted = ", ".join(MetricParts.__annotations__)
+        msg = f"no metric takes {', '.join(unknown)}; parts are: {accepted}"
+        raise ConfigurationError(msg)
     fields = METRICS[name].model_fields
-    wanted = {key: part for key, part in parts.items() if part is not None and key in fields}
+    wanted: dict[str, Any] = {
+        key: part for key, part in parts.items() if part is not None and key in fields
+    }
     missing = [key for key, each in fields.items() if each.is_required() and key not in wanted]
     if missing:
         needs = ", ".join(f"{each}=, or --{each} on the command line" for each in missing)
         msg = f"the metric {name} needs {needs}"
         raise ConfigurationError(msg)
     return METRICS[name](**wanted)
+
+
+expand_options(make_metric)

@@ -1,6 +1,7 @@
 """Puts named metadata before the texts of documents, and finds it again in citations.
 
-Its own module because verifiers read the metadata as part of the text.
+Its own module because the format of these lines is known here alone: the steps of a check hand the
+documents on, verifiers read and quote text, and a citation of a line becomes one of a field.
 """
 
 from collections.abc import Iterator, Sequence

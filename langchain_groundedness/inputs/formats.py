@@ -34,6 +34,7 @@ __all__ = [
     "CheckInput",
     "Evidence",
     "GroundednessInput",
+    "InputParts",
     "InputReader",
     "as_document",
     "as_mapping",
@@ -136,6 +137,16 @@ class ReadingOptions(TypedDict, total=False):
     answer_key: str | None
     documents_key: str | None
     question_key: str | None
+
+
+class InputParts(TypedDict, total=False):
+    """Parts of an input that are given by name."""
+
+    documents: Sequence[Any] | None
+    question: str | None
+    query_class: object
+    risk_tier: object
+    retrieval_score: object
 
 
 def read_input(

@@ -1,6 +1,7 @@
 """Reads an answer from an agent's state, checks it, acts on it and records it.
 
-Its own module because the middleware and the node are two ways to call it.
+Its own module because it is the check of an agent's turn; `agent` fits it into LangChain's hooks,
+as a middleware and as a node of a graph.
 """
 
 import hashlib

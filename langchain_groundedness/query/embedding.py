@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from langchain_groundedness._runtime.files import read_up_to, replace_file
 from langchain_groundedness._runtime.flow import Flow, JointBatch, adrive, drive
-from langchain_groundedness._runtime.options import CheckedOptions
+from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness.exceptions import (
     ConfigurationError,
     InputFormatError,
@@ -181,6 +181,16 @@ class QueryWeights(FrozenModel):
         return found
 
 
+class _ClassifierOptions(TypedDict, total=False):
+    name: str | None
+    raise_on_failure: bool
+    embeddings: Embeddings
+    min_probability: float
+    min_probability_of: Mapping[str, float]
+    regularization: float
+    batch_size: int
+
+
 class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass]):
     """Sorts queries by a logistic regression over their embeddings, fitted on queries of yours.
 
@@ -285,7 +295,7 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
         replace_file(Path(path), [saved.model_dump_json().encode()], private=False)
 
     @classmethod
-    def load(cls, path: str | Path, **options: Any) -> Self:
+    def load(cls, path: str | Path, **options: Unpack[_ClassifierOptions]) -> Self:
         """Make a classifier of a saved file; it needs no scikit-learn.
 
         Args:
@@ -406,6 +416,9 @@ class EmbeddingQueryClassifier(ClosedSetClassifier, JointBatch[Any, QueryClass])
             )
             raise ConfigurationError(msg)
         return self.fitted
+
+
+expand_options(EmbeddingQueryClassifier.load.__func__, EmbeddingQueryClassifier)  # type: ignore[attr-defined]
 
 
 def _read(value: Any) -> str | InputFormatError:

@@ -1,6 +1,7 @@
 """A page that answers questions, and marks each claim of an answer as soon as it is checked.
 
-Its own module because it needs no audit log: the command `serve` serves it beside no other page.
+Its own module because it is another web application than the review page: the command `serve` has
+it alone, without an audit log.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Sessions of the review page.
 
-Its own module because it knows neither pages nor requests.
+Its own module because it is what keeps strangers out, to be reviewed by itself: who is signed in,
+how often a token may be guessed, and for how long a decision can be undone.
 """
 
 import hashlib

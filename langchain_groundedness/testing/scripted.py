@@ -56,6 +56,10 @@ class ScriptedChatModel(BaseChatModel):
     messages to a reply. A call after the last reply raises `IndexError`. Not a single text. Where a
     text has `{tag}`, the tag that verdicts must repeat is put in: `"{tag} C1 [1] supported"`."""
 
+    def __init__(self, **options: Any) -> None:
+        """Take the script, and any option of a LangChain chat model."""
+        super().__init__(**options)
+
     @field_validator("replies")
     @classmethod
     def _in_order(cls, replies: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Required, Self, TypedDict, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
@@ -22,7 +22,7 @@ from langchain_groundedness._runtime.files import (
     write_all,
 )
 from langchain_groundedness._runtime.installed import PACKAGE_VERSION
-from langchain_groundedness._runtime.options import require_positive
+from langchain_groundedness._runtime.options import expand_options, require_positive
 from langchain_groundedness.calibration.values import group_of
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.datasets import DataSet, LocatedRow, as_dataset
@@ -150,7 +150,24 @@ def validate(  # noqa: PLR0913  (options by keyword)
     return found
 
 
-async def avalidate(rows: Any, **options: Any) -> ValidationSummary:
+class ValidationOptions(TypedDict, total=False):
+    """Options of `avalidate`."""
+
+    passed: Required[str | Path]
+    rejected: Required[str | Path]
+    validator: AnswerValidator | None
+    model: GivenModel | None
+    columns: Mapping[str, str] | None
+    summary: str | Path | None
+    fresh: bool
+    retry_unchecked: bool
+    max_concurrency: int
+    on_begin: Callable[[int], None] | None
+    on_row: Callable[[ValidatedRow], None] | None
+    config: RunnableConfig | None
+
+
+async def avalidate(rows: Any, **options: Unpack[ValidationOptions]) -> ValidationSummary:
     """Validate a data set into two files, in threads, without blocking the event loop.
 
     If it is cancelled, running rows are finished and written first.
@@ -175,6 +192,9 @@ async def avalidate(rows: Any, **options: Any) -> ValidationSummary:
         with suppress(Exception):
             await task
         raise
+
+
+expand_options(avalidate, validate)
 
 
 @dataclass

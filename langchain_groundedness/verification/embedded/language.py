@@ -1,6 +1,6 @@
 """Tells whether a text reads as English, by its script and its function words.
 
-Its own module because it is a language detector, and knows no claims. The words of 24 languages are
+Its own module because it is a language detector, and knows no claims. The words of 27 languages are
 in `model/function_words.json`.
 """
 
@@ -52,7 +52,7 @@ def reads_as_english(text: str) -> bool:
     seventh of all its words or there is none of English. Names do not count; a word with accents
     counts as a function word, unless only English has any. A text in Latin script where nothing
     speaks for another language counts as English: "Paris", "42 km". Latin-script languages other
-    than the 24 in the lists are recognised only by their accents and by words that they share with
+    than the 27 in the lists are recognised only by their accents and by words that they share with
     one of them.
     """
     if not text.isascii():
