@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from griffe import Class, Extension, Function, Object, Parameter, ParameterKind, Parameters
+from pydantic import BaseModel
 
 __all__ = ["Ours"]
 
@@ -25,18 +26,18 @@ class Ours(Extension):
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", text, flags=re.MULTILINE)
 
     def on_function(self, *, func: Function, **_: Any) -> None:
-        """List the options behind `**options: Unpack[...]`, with their types and defaults.
+        """List the options behind `**options`, with their types and defaults.
 
         Args:
             func: A function or method.
         """
-        if "Unpack[" in " ".join(str(each.annotation) for each in func.parameters):
-            function: Any = pydoc.locate(func.path)
-            found = inspect.signature(function).parameters.values()
-            func.parameters = Parameters(*map(_parameter, found))
+        if any(each.kind is ParameterKind.var_keyword for each in func.parameters):
+            func.parameters = _parameters(pydoc.locate(func.path)) or func.parameters
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Drop methods without a docstring: they override what is documented elsewhere.
+        """Drop methods without a docstring, and list the fields that a model is made with.
+
+        The methods override what is documented elsewhere.
 
         Args:
             cls: A class with its members.
@@ -44,6 +45,19 @@ class Ours(Extension):
         for name, member in list(cls.members.items()):
             if member.is_function and not member.docstring:
                 cls.del_member(name)
+        found = pydoc.locate(cls.path)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            options = _parameters(found) or ()
+            myself = Parameter("self", kind=ParameterKind.positional_or_keyword)
+            cls.set_member("__init__", Function("__init__", parameters=Parameters(myself, *options)))
+
+
+def _parameters(found: Any) -> Parameters | None:
+    """Parameters as Python itself shows them; nothing if it does not know them all either."""
+    known = inspect.signature(found).parameters.values() if callable(found) else ()
+    if any(each.kind is each.VAR_KEYWORD for each in known):
+        return None
+    return Parameters(*map(_parameter, known))
 
 
 def _parameter(found: inspect.Parameter) -> Parameter:
