@@ -374,7 +374,7 @@ class _WriteQueue:
     spools_when_down: bool
     max_pending: int
     retry_after: float
-    describe_os_error: str | None = field(default=None, init=False)
+    failure: str | None = field(default=None, init=False)
     """Why the last write failed; `None` if it succeeded."""
 
     def __post_init__(self) -> None:

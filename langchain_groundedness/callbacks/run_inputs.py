@@ -47,7 +47,7 @@ class _FoundDocuments:
     tool: UUID | None = None
     """The outermost tool around it."""
     call_id: str | None = None
-    mark_as_generated: bool = False
+    generated: bool = False
     """Whether they are text that a model wrote inside the tool."""
 
 

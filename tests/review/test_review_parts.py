@@ -117,7 +117,7 @@ def test_days_are_whole_and_the_last_one_counts() -> None:
         "since": datetime(2026, 3, 1, tzinfo=UTC),
         "until": datetime(2026, 3, 2, tzinfo=UTC),
     }
-    assert filters.store_filters["since"] <= EPOCH < filters.of_store["until"]
+    assert filters.store_filters["since"] <= EPOCH < filters.store_filters["until"]
 
 
 def test_the_last_day_there_is_can_be_asked_for() -> None:

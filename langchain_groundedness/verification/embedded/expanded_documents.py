@@ -56,9 +56,9 @@ def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
             written += ["\n" if "\n" in text[before : piece.start] else " ", words]
             start, size = size + 1, size + 1 + len(words)
         end = size if written else piece.end
-        as_it_stands = piece.meant is None
+        is_verbatim = piece.meant is None
         sentences.append(
-            EvidenceUnit(start, end, piece.start, piece.end, as_it_stands, piece.is_heading)
+            EvidenceUnit(start, end, piece.start, piece.end, is_verbatim, piece.is_heading)
         )
         before = piece.end
     return "".join(written) if written else text, sentences
