@@ -287,7 +287,8 @@ class SQLAuditLog(AuditLog):
         """
         after = None
         while True:
-            page = self.query(after=after, **{"limit": _PAGE, **filters})
+            options: ListingOptions = {"limit": _PAGE, **filters}
+            page = self.query(after=after, **options)
             yield from page.records
             after = page.next
             if after is None:
@@ -479,10 +480,11 @@ class SQLAuditLog(AuditLog):
 
 
 expand_options(SQLAuditLog.__init__, AuditLog)
-for _method in (SQLAuditLog.query, SQLAuditLog.count, SQLAuditLog.waiting):
-    expand_options(_method)
-for _method in (SQLAuditLog.records, SQLAuditLog.export):
-    expand_options(_method, SQLAuditLog.query)
+expand_options(SQLAuditLog.query)
+expand_options(SQLAuditLog.count)
+expand_options(SQLAuditLog.waiting)
+expand_options(SQLAuditLog.records, SQLAuditLog.query)
+expand_options(SQLAuditLog.export, SQLAuditLog.query)
 
 
 def cursor(time: datetime, record_id: str) -> str:
