@@ -49,7 +49,9 @@ class Ours(Extension):
         if isinstance(found, type) and issubclass(found, BaseModel):
             options = _parameters(found) or ()
             myself = Parameter("self", kind=ParameterKind.positional_or_keyword)
-            cls.set_member("__init__", Function("__init__", parameters=Parameters(myself, *options)))
+            cls.set_member(
+                "__init__", Function("__init__", parameters=Parameters(myself, *options))
+            )
 
 
 def _parameters(found: Any) -> Parameters | None:
