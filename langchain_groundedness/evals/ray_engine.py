@@ -20,7 +20,7 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from langchain_core.load import dumpd, load
 from langchain_core.load.load import ALL_SERIALIZABLE_MAPPINGS
@@ -46,9 +46,21 @@ from langchain_groundedness.exceptions import (
 
 __all__ = ["RayEngine", "RowWorker", "SerializedEvaluator", "cluster", "make_engine"]
 
+_ROWS_PER_TASK = 8
+"""Most rows per task; a task costs some tenths of a millisecond in Ray."""
+
 _RETRIES = 1
 """How often a row is retried when its worker dies; then it is evaluated alone."""
 _DIED = f"the process of the worker died {_RETRIES + 1} times while it evaluated this row alone"
+
+
+class _LostRow(NamedTuple):
+    """A row whose worker died as often as a row may be retried."""
+
+    job: RowTask
+
+
+Outcomes: TypeAlias = list[EvaluatedTask | _LostRow | Exception]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +82,7 @@ class RayEngine:
     @property
     def max_rows_in_flight(self) -> int:
         """Most rows that are read but not finished."""
-        return self.workers * self.max_concurrency
+        return self.workers * self.max_concurrency * _ROWS_PER_TASK
 
     def run(self, evaluation: Evaluation) -> None:
         """Run an evaluation; starts nothing if all its rows are done."""
@@ -91,34 +103,42 @@ class RayEngine:
                 workers.append(worker_class.remote(evaluators, config))
                 stack.callback(ray.kill, workers[-1])
             free = deque(workers * self.max_concurrency)
-            _evaluate(evaluation, jobs, partial(_evaluated_by_worker, ray, free), len(free))
+            self._evaluate(evaluation, jobs, partial(_evaluated_by_worker, ray, free))
+
+    def _evaluate(
+        self,
+        evaluation: Evaluation,
+        jobs: Sequence[RowTask],
+        work: Callable[[Sequence[RowTask]], Outcomes],
+    ) -> None:
+        """Evaluate these rows and all that follow; those whose workers died too often, alone."""
+        lost: list[RowTask] = []
+
+        def advance(
+            outcomes: Sequence[Outcomes | BaseException], count: int
+        ) -> list[list[RowTask]]:
+            found = [o for each in outcomes for o in (each if isinstance(each, list) else [each])]
+            lost.extend(each.job for each in found if isinstance(each, _LostRow))
+            known = [each for each in found if not isinstance(each, _LostRow)]
+            return _parts(evaluation.advance(known, count * _ROWS_PER_TASK), count)
+
+        threads = self.workers * self.max_concurrency
+        run_in_threads(_parts(jobs, threads), advance, work, threads)
+        for job in lost:
+            [outcome] = work([job])
+            if isinstance(outcome, _LostRow):
+                failed = (
+                    job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
+                    for each in evaluation.evaluators
+                )
+                outcome = EvaluatedTask(job, job.evaluated(failed))
+            evaluation.advance([outcome], 0)
 
 
-def _evaluate(
-    evaluation: Evaluation,
-    jobs: Sequence[RowTask],
-    work: Callable[[RowTask], EvaluatedTask | RowTask],
-    threads: int,
-) -> None:
-    """Evaluate these rows and all that follow; those whose workers died too often, alone."""
-    lost: list[RowTask] = []
-
-    def advance(
-        outcomes: Sequence[EvaluatedTask | RowTask | BaseException], count: int
-    ) -> Sequence[RowTask]:
-        lost.extend(each for each in outcomes if isinstance(each, RowTask))
-        return evaluation.advance([o for o in outcomes if not isinstance(o, RowTask)], count)
-
-    run_in_threads(jobs, advance, work, threads)
-    for job in lost:
-        outcome = work(job)
-        if isinstance(outcome, RowTask):
-            failed = (
-                job.known.get(each.key) or RowScore(key=each.key, status="failed", reason=_DIED)
-                for each in evaluation.evaluators
-            )
-            outcome = EvaluatedTask(job, job.evaluated(failed))
-        evaluation.advance([outcome], 0)
+def _parts(jobs: Sequence[RowTask], most: int) -> list[list[RowTask]]:
+    """Spread rows over tasks."""
+    tasks = min(len(jobs), most)
+    return [list(jobs[number::tasks]) for number in range(tasks)]
 
 
 def make_engine(
@@ -136,24 +156,25 @@ def make_engine(
     return None
 
 
-def _evaluated_by_worker(ray: Any, free: deque[Any], job: RowTask) -> EvaluatedTask | RowTask:
-    """Have a row evaluated by a free worker; return it as it was if its workers died."""
+def _evaluated_by_worker(ray: Any, free: deque[Any], jobs: Sequence[RowTask]) -> Outcomes:
+    """Have rows evaluated by a free worker, and wait for their scores."""
     worker = free.popleft()
+    sent = [job._replace(located=job.located._replace(cells=None), before=None) for job in jobs]
     try:
-        sent = job._replace(located=job.located._replace(cells=None), before=None)
-        found = ray.get(worker.evaluate.remote(sent))
+        answers = ray.get(worker.evaluate.remote(sent))
     except ray.exceptions.RayActorError:
-        return job
+        return [_LostRow(job) for job in jobs]
     except Exception as exc:  # noqa: BLE001  (Ray has many, none of which may quote rows)
-        row = job.located.row.id
-        why = f"Ray gave up ({type(exc).__name__}) on the row {row}"
+        ids = tuple(job.located.row.id for job in jobs)
+        why = f"Ray gave up ({type(exc).__name__}) on the rows {', '.join(ids)}"
         msg = f"{why}: with a journal, the run can be resumed"
-        raise EvaluationError(msg, row_ids=(row,), result=None) from None
+        raise EvaluationError(msg, row_ids=ids, result=None) from None
     finally:
         free.append(worker)
-    if isinstance(found, str):
-        raise ConfigurationError(found)
-    return EvaluatedTask(job, found)
+    return [
+        ConfigurationError(found) if isinstance(found, str) else EvaluatedTask(job, found)
+        for job, found in zip(jobs, answers, strict=True)
+    ]
 
 
 class RowWorker:
@@ -169,8 +190,11 @@ class RowWorker:
         evaluators = [each.restore() for each in self._evaluators]
         return Evaluation([], evaluators, config=self._config)
 
-    def evaluate(self, job: RowTask) -> EvaluatedRow | str:
-        """Return the row with its scores, or why the run cannot continue."""
+    def evaluate(self, jobs: Sequence[RowTask]) -> list[EvaluatedRow | str]:
+        """Return each row with its scores, or why the run cannot continue."""
+        return list(map(self._evaluated, jobs))
+
+    def _evaluated(self, job: RowTask) -> EvaluatedRow | str:
         try:
             return self._evaluation.work(job).row
         except Exception as exc:  # noqa: BLE001  (the driver ends the run with it)

@@ -337,9 +337,9 @@ def test_calibration_without_thresholds_for_a_checker_changes_nothing() -> None:
 
 @pytest.mark.parametrize("verifier", ["embedded", "judge"])
 def test_threshold_of_one_verifier_is_not_given_to_another(verifier: str) -> None:
-    options = {"model": ScriptedChatModel(replies=[])} if verifier == "embedded" else {}
+    model = ScriptedChatModel(replies=[]) if verifier == "embedded" else None
     with pytest.raises(ConfigurationError, match="'support' was chosen for"):
-        calibration(verifier, support=0.7).checker(**options)
+        calibration(verifier, support=0.7).checker(model=model)
 
 
 def test_threshold_for_another_encoder_is_refused() -> None:

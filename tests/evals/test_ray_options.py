@@ -50,7 +50,7 @@ def test_an_evaluator_with_a_key_that_only_pickling_would_carry_is_refused() -> 
 def test_a_worker_evaluates_rows_as_the_process_does_that_sends_them() -> None:
     worker = RowWorker([SerializedEvaluator.of(CountingEvaluator())], {})
     row = EvaluationRow(id="a", answer="banana")
-    found = worker.evaluate(RowTask(0, LocatedRow(row, 7), {}))
+    [found] = worker.evaluate([RowTask(0, LocatedRow(row, 7), {})])
     assert not isinstance(found, str)
     assert (found.row, found.line, found.scores[0].score) == (row, 7, 0.5)
 
@@ -59,7 +59,7 @@ def test_a_worker_that_cannot_make_an_evaluator_says_so_with_its_first_row() -> 
     sent = SerializedEvaluator.of(CountingEvaluator())
     other = sent._replace(fingerprint={**sent.fingerprint, "version": "0.0.1"})
     row = LocatedRow(EvaluationRow(id="a", answer="banana"), 1)
-    fault = RowWorker([other], {}).evaluate(RowTask(0, row, {}))
+    [fault] = RowWorker([other], {}).evaluate([RowTask(0, row, {})])
     assert isinstance(fault, str)
     assert "install the same versions there" in fault
 
