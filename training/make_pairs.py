@@ -58,6 +58,8 @@ _HEADINGS = (
 )  # fmt: skip
 _HELD = 20
 """One document in so many."""
+_READ_AGAIN = {"bump": (60, 110, 160), "summedits": (60, 110, 160), "defacto": (60, 110, 160)}
+"""Words of evidence at which each group of a small set is read, lest it is learned by heart."""
 _ABOUT_ONE = ("factscore", "begin", "bump", "cg2c", "defacto", "wice")
 """Sets some of whose claims are given a pronoun for their subject."""
 _EDITED = ("factscore", "begin", "ragtruth_qa", "bump", "cg2c", "defacto", "dialogue")
@@ -180,15 +182,18 @@ def _judged(data: Path, name: str) -> Iterator[Row]:
         # what it is compared with is read at the same length
         words = random.Random(example.documents[0]).choice(_LENGTHS)
         words = _LENGTHS[-1] if len(example.claim.split()) > _LONG_CLAIM else words
-        read = evidence.read(example.claim, example.question, words=words)
-        if read:
-            yield _row(
-                read,
-                example.claim,
-                _label(example),
-                group=_group(example, name, number),
-                document=known[0],
-            ) | {"part": example.fine if name == "summedits" else ""}
+        again = () if is_held(known[0]) else _READ_AGAIN.get(name, ())
+        for length in again or (words,):
+            read = evidence.read(example.claim, example.question, words=length)
+            group = _group(example, name, number)
+            if read:
+                yield _row(
+                    read,
+                    example.claim,
+                    _label(example),
+                    group=f"{group} at {length}" if again else group,
+                    document=known[0],
+                ) | {"part": example.fine if name == "summedits" else ""}
 
 
 def _edits(data: Path) -> Iterator[Row]:
