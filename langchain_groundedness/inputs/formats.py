@@ -66,7 +66,7 @@ TEXT_KEYS = ("page_content", "text", "content", "snippet")
 
 _TEXT_KEYS_SHOWN = f"{', '.join(map(repr, TEXT_KEYS[:-1]))} or {TEXT_KEYS[-1]!r}"
 
-_GENERATED = "mark_as_generated"
+_GENERATED = "generated"
 
 EARLIER_CHARACTERS = 200_000
 """Most text from earlier turns of a conversation, about 50,000 tokens."""

@@ -279,7 +279,7 @@ _LABELS: dict[str, Label] = {
     "supported": "supported",
     "contradicted": "contradicted",
     "unverifiable": "unverifiable",
-    "may_be_unsupported": "unverifiable",
+    "unsupported": "unverifiable",
 }
 
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")

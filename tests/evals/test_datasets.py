@@ -267,7 +267,7 @@ def test_a_path_or_value_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "gone.jsonl")
     for source in (tmp_path, [tmp_path]):
         with pytest.raises(
-            InputFormatError, match=rf"^{re.escape(str(tmp_path))}: no file to read"
+            InputFormatError, match=rf"^{re.escape(str(tmp_path))}: no readable file there"
         ):
             read(source)
     with pytest.raises(InputFormatError, match="a value of type int"):

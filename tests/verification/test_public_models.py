@@ -489,7 +489,7 @@ def test_a_pinned_revision_is_loaded_from_the_hub(
 
 def test_without_the_extra_a_name_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(public_models, "absent", lambda _: {"torch"})
+    monkeypatch.setattr(public_models, "missing_names", lambda _: {"torch"})
     with pytest.raises(MissingDependencyError, match=r"langchain-groundedness\[transformers\]"):
         GroundednessRunnable(verifier="hhem")
 
