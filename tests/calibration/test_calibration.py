@@ -324,11 +324,12 @@ def test_own_options_win_over_the_calibration() -> None:
 
 
 def test_policy_of_a_checker_may_be_given_as_a_mapping() -> None:
-    checker = calibration(review=0.8).checker(policy={"contradicted": "block"})
+    policy: Any = {"contradicted": "block"}
+    checker = calibration(review=0.8).checker(policy=policy)
     assert checker.policy.contradicted == "block"
     assert len(checker.policy.rules) == 1
     with pytest.raises(ConfigurationError, match="policy"):
-        calibration(review=0.8).checker(policy={"contradicted": "sometimes"})
+        calibration(review=0.8).checker(policy=policy | {"contradicted": "sometimes"})
 
 
 def test_calibration_without_thresholds_for_a_checker_changes_nothing() -> None:
