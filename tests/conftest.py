@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 # A property holds or not however busy the machine is; how long a whole test may take is bounded.
@@ -75,11 +76,12 @@ def interruptions() -> None:
 def blockbuster() -> Iterator[BlockBuster]:
     """Fail a test in which code of the package blocks a running event loop."""
     with blockbuster_ctx("langchain_groundedness") as blockbuster:
-        # The measuring of coverage takes a lock inside any function, whichever that is.
         for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
-            blockbuster.functions[name].can_block_in("coverage/collector.py", "lock_data")
             # A test that calls `invoke` within an event loop waits for the model by its own choice.
             blockbuster.functions[name].can_block_in("_runtime/timeouts.py", "call")
+            if Coverage.current() is not None:
+                # Coverage takes a lock inside any function; the quick tests run without it.
+                blockbuster.functions[name].deactivate()
         yield blockbuster
 
 
