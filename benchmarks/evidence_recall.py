@@ -24,7 +24,7 @@ from langchain_groundedness.verification.embedded.support_model import read_logi
 from langchain_groundedness.verification.embedded.windows import (
     Match,
     chosen_units,
-    joined,
+    join_units,
     match_statement,
 )
 
@@ -91,7 +91,7 @@ def _letters(text: str) -> str:
 
 def _joined(case: _Case, words: int) -> str:
     units = chosen_units(case.match, case.index, words=words)
-    return joined(units, case.match, case.index)
+    return join_units(units, case.match, case.index)
 
 
 def _auc(cases: list[_Case], labels: list[bool], words: int, *, one_place: bool) -> float:

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langchain_groundedness.display.hidden_characters import editable, edited, named
+from langchain_groundedness.display.hidden_characters import (
+    restore_hidden,
+    show_hidden,
+    show_hidden_for_editing,
+)
 
 HIDDEN = (
     *(chr(code) for code in (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0))),
@@ -19,14 +23,14 @@ HIDDEN = (
 
 @pytest.mark.parametrize("char", HIDDEN, ids=lambda char: f"U+{ord(char):04X}")
 def test_a_hidden_character_is_shown_with_the_name_that_unicode_gives_it(char: str) -> None:
-    shown = named(f"a{char}b")
+    shown = show_hidden(f"a{char}b")
     assert shown.startswith(f"a[U+{ord(char):04X} ")
     assert shown.endswith("]b")
     assert unicodedata.lookup(shown[shown.index(" ") + 1 : -2]) == char
 
 
 def test_what_has_no_name_is_shown_with_its_number() -> None:
-    assert named("\ud800\u2065") == "[U+D800 SURROGATE][U+2065 UNASSIGNED]"
+    assert show_hidden("\ud800\u2065") == "[U+D800 SURROGATE][U+2065 UNASSIGNED]"
 
 
 def test_everything_that_is_formatting_in_unicode_is_shown_or_can_be_seen() -> None:
@@ -34,7 +38,7 @@ def test_everything_that_is_formatting_in_unicode_is_shown_or_can_be_seen() -> N
     for code in range(sys.maxunicode + 1):
         char = chr(code)
         if char not in "\t\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-            assert (named(char) == char) == (code in visible), hex(code)
+            assert (show_hidden(char) == char) == (code in visible), hex(code)
 
 
 @pytest.mark.parametrize(
@@ -49,22 +53,27 @@ def test_everything_that_is_formatting_in_unicode_is_shown_or_can_be_seen() -> N
     ],
 )
 def test_ordinary_text_of_any_script_is_left_alone(text: str) -> None:
-    assert named(text) == text
-    assert editable(text) == text
+    assert show_hidden(text) == text
+    assert show_hidden_for_editing(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["pay\u200dpal", "a\ufe0fb", "✔\ufe0f\ufe0f", "\u200c", " \u200d👩", "می\u200c\u200cخ"]
 )
 def test_joiners_and_selectors_without_effect_are_shown(text: str) -> None:
-    assert "[U+" in named(text)
+    assert "[U+" in show_hidden(text)
 
 
 def test_line_ends_of_windows_are_line_ends() -> None:
-    assert named("a\r\nb\rc") == "a\nb[U+000D CARRIAGE RETURN]c"
+    assert show_hidden("a\r\nb\rc") == "a\nb[U+000D CARRIAGE RETURN]c"
 
 
-NAMES = (named("\u202e"), editable(named("\0")), "[U+005B LEFT SQUARE BRACKET]", "[U+110000 X]")
+NAMES = (
+    show_hidden("\u202e"),
+    show_hidden_for_editing(show_hidden("\0")),
+    "[U+005B LEFT SQUARE BRACKET]",
+    "[U+110000 X]",
+)
 PIECES = (*HIDDEN, *NAMES, *"[]x", "\r\n", "U+202E RIGHT-TO-LEFT OVERRIDE")
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
 
@@ -73,14 +82,14 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
 @example("[\u202e]")
 @example("[[U+202E RIGHT-TO-LEFT OVERRIDE]]")
 def test_an_editable_text_reads_back_as_it_was(text: str) -> None:
-    shown = editable(text)
-    assert named(shown) == shown
+    shown = show_hidden_for_editing(text)
+    assert show_hidden(shown) == shown
     shown.encode()
-    assert edited(shown) == text.replace("\r\n", "\n")
+    assert restore_hidden(shown) == text.replace("\r\n", "\n")
 
 
 @given(TEXTS)
 def test_a_text_whose_hidden_characters_are_named_has_none(text: str) -> None:
-    shown = named(text)
-    assert named(shown) == shown
+    shown = show_hidden(text)
+    assert show_hidden(shown) == shown
     shown.encode()

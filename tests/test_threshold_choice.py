@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langchain_groundedness.calibration.threshold_choice import (
-    Scored,
+    ScoredSamples,
     Target,
-    choose,
+    bootstrap_threshold,
+    choose_threshold,
     fold_numbers,
     group_numbers,
-    highest,
-    resampled,
+    highest_share,
+    precision_and_recall,
     roundest_between,
-    shares,
-    wilson,
+    wilson_interval,
 )
 
 Rows = list[tuple[float, bool]]
@@ -34,8 +34,8 @@ ROWS = st.lists(
 SHARES = st.one_of(st.sampled_from([0.5, 0.9, 0.95, 1.0]), st.floats(0.01, 1.0))
 
 
-def scored(rows: Rows) -> Scored:
-    return Scored(
+def scored(rows: Rows) -> ScoredSamples:
+    return ScoredSamples(
         np.array([score for score, _ in rows], dtype=np.float64),
         np.array([good for _, good in rows], dtype=np.bool_),
         group_numbers([""] * len(rows)),
@@ -62,7 +62,7 @@ def test_chosen_threshold_reaches_the_target_and_none_is_chosen_only_if_none_doe
     kind: str, rows: Rows, share: float
 ) -> None:
     target = Target("precision" if kind == "precision" else "recall", share)
-    threshold = choose(scored(rows), target)
+    threshold = choose_threshold(scored(rows), target)
     figure = FIGURES[kind]
     levels = {score for score, _ in rows if score > float("-inf")}
     reaching = [
@@ -78,11 +78,11 @@ def test_chosen_threshold_reaches_the_target_and_none_is_chosen_only_if_none_doe
 @settings(deadline=None)
 @given(rows=ROWS)
 def test_the_highest_share_is_the_best_target_that_can_be_reached(kind: Any, rows: Rows) -> None:
-    best = highest(scored(rows), kind)
+    best = highest_share(scored(rows), kind)
     if best:
-        assert choose(scored(rows), Target(kind, best)) is not None
+        assert choose_threshold(scored(rows), Target(kind, best)) is not None
     if best < 1:
-        assert choose(scored(rows), Target(kind, math.nextafter(best, 2))) is None
+        assert choose_threshold(scored(rows), Target(kind, math.nextafter(best, 2))) is None
 
 
 @settings(deadline=None)
@@ -91,13 +91,13 @@ def test_no_better_threshold_reaches_the_precision_and_no_higher_one_the_recall(
     rows: Rows, share: float
 ) -> None:
     levels = sorted({score for score, _ in rows if score > float("-inf")})
-    low = choose(scored(rows), Target("precision", share))
+    low = choose_threshold(scored(rows), Target("precision", share))
     if low is not None:
         passing = min((level for level in levels if level >= low), default=low)
         reaching = [level for level in levels if (precision(rows, level) or 0) >= share]
         best = max((recall(rows, level) or 0, level) for level in reaching)
         assert (recall(rows, passing) or 0, passing) == best
-    high = choose(scored(rows), Target("recall", share))
+    high = choose_threshold(scored(rows), Target("recall", share))
     if high is not None:
         lowest_passing = min(level for level in levels if level >= high)
         above = [level for level in levels if level > lowest_passing]
@@ -116,7 +116,7 @@ def test_choice_depends_on_the_order_of_scores_alone(
     if len({score for score, _ in changed}) < len({score for score, _ in rows}):
         return  # rounding has made two scores one
     target = Target("precision", share)
-    one, other = choose(scored(rows), target), choose(scored(changed), target)
+    one, other = choose_threshold(scored(rows), target), choose_threshold(scored(changed), target)
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         assert [s >= one for s, _ in rows] == [s >= other for s, _ in changed]
@@ -151,8 +151,8 @@ def test_interval_is_wider_where_samples_come_in_groups() -> None:
     alone = scored(rows)
     together = alone._replace(groups=group_numbers([str(n // 20) for n in range(100)]))
     target = Target("recall", 0.8)
-    (low, high), _ = must(resampled(alone, target, times=300, seed=0))
-    (wide_low, wide_high), _ = must(resampled(together, target, times=300, seed=0))
+    (low, high), _ = must(bootstrap_threshold(alone, target, times=300, seed=0))
+    (wide_low, wide_high), _ = must(bootstrap_threshold(together, target, times=300, seed=0))
     assert wide_high - wide_low > high - low
 
 
@@ -165,7 +165,9 @@ def must(
 
 def test_share_of_one_has_an_interval_that_leaves_room_for_doubt() -> None:
     good = np.ones(25, dtype=np.bool_)
-    (share, interval), _ = shares(good, good, group_numbers([""] * 25), times=200, seed=0)
+    (share, interval), _ = precision_and_recall(
+        good, good, group_numbers([""] * 25), times=200, seed=0
+    )
     assert share == 1.0
     assert interval is not None
     assert interval[0] < 0.9
@@ -174,18 +176,21 @@ def test_share_of_one_has_an_interval_that_leaves_room_for_doubt() -> None:
 
 def test_share_of_nothing_is_not_known() -> None:
     none = np.zeros(5, dtype=np.bool_)
-    assert shares(none, ~none, group_numbers([""] * 5), times=10, seed=0)[0] == (None, None)
+    assert precision_and_recall(none, ~none, group_numbers([""] * 5), times=10, seed=0)[0] == (
+        None,
+        None,
+    )
 
 
 def test_wilson_interval_is_the_textbook_one() -> None:
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
 def test_intervals_of_shares_are_drawn_by_group() -> None:
     passes = np.ones(200, dtype=np.bool_)
     good = np.array([n // 20 % 2 == 0 for n in range(200)])
-    (_, alone), _ = shares(passes, good, group_numbers([""] * 200), times=300, seed=0)
-    (_, together), _ = shares(
+    (_, alone), _ = precision_and_recall(passes, good, group_numbers([""] * 200), times=300, seed=0)
+    (_, together), _ = precision_and_recall(
         passes, good, group_numbers([str(n // 20) for n in range(200)]), times=300, seed=0
     )
     assert alone is not None

@@ -9,7 +9,7 @@ from langchain_groundedness.verification.embedded.statement import read_statemen
 from langchain_groundedness.verification.embedded.windows import (
     WORDS,
     chosen_units,
-    joined,
+    join_units,
     match_statement,
 )
 
@@ -42,4 +42,4 @@ class Evidence:
         match = match_statement(statement, self._index) if statement.items else None
         if match is None:
             return ""
-        return joined(chosen_units(match, self._index, words=words), match, self._index)
+        return join_units(chosen_units(match, self._index, words=words), match, self._index)

@@ -22,7 +22,7 @@ from langchain_groundedness.audit.log import (
 )
 from langchain_groundedness.audit.record import AuditEntry, AuditRecord, new_id
 from langchain_groundedness.audit.record_files import (
-    Damage,
+    UnreadableLines,
     append_lines,
     as_lines,
     read_records,
@@ -143,13 +143,13 @@ class JsonlAuditLog(AuditLog):
         Raises:
             AuditError: The files cannot be read.
         """
-        damage = Damage()
+        damage = UnreadableLines()
         latest: dict[str, int] = {}
         for record, _ in self._read(partial(read_records, damage=damage)):
             if latest.get(record.id, -1) < record.revision:
                 latest[record.id] = record.revision
         damage.report("the audit log")
-        for record, _ in self._read(partial(read_records, damage=Damage())):
+        for record, _ in self._read(partial(read_records, damage=UnreadableLines())):
             if latest.get(record.id) == record.revision:
                 del latest[record.id]
                 yield record
@@ -213,7 +213,7 @@ class JsonlAuditLog(AuditLog):
                 yield from read(newest.fileno())
 
     def _pruned(self, path: Path, before: datetime) -> int:
-        damage = Damage()
+        damage = UnreadableLines()
         with files.opened_private(path, os.O_RDONLY) as descriptor:
             entries = list(read_records(descriptor, damage))
         kept = [entry for entry in entries if entry.record.time >= before]

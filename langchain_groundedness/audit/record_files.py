@@ -18,8 +18,8 @@ from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.exceptions import AuditError, ConfigurationError
 
 __all__ = [
-    "Damage",
     "Spool",
+    "UnreadableLines",
     "append_lines",
     "as_lines",
     "read_records",
@@ -77,7 +77,7 @@ class Spool:
         if self.is_empty:
             return 0
         with files.opened_private(self.path, os.O_RDONLY) as descriptor:
-            return sum(1 for _ in _whole_lines(descriptor, Damage()))
+            return sum(1 for _ in _whole_lines(descriptor, UnreadableLines()))
 
     def append(self, entries: Sequence[AuditEntry]) -> None:
         """Keep records on disk."""
@@ -89,7 +89,7 @@ class Spool:
 
     def drain(self, write: Callable[[Sequence[AuditEntry]], None]) -> bool:
         """Write all records to the store, in order; `False` if another process is doing so."""
-        damage, moved, start = Damage(), 0, 0
+        damage, moved, start = UnreadableLines(), 0, 0
         with files.lock_file(self._lock_path, wait=False) as held:
             if not held:
                 return False
@@ -104,7 +104,7 @@ class Spool:
             logger.info("audit: %d spooled records were written to the store", moved)
         return True
 
-    def _end(self, descriptor: int, start: int, damage: "Damage") -> int:
+    def _end(self, descriptor: int, start: int, damage: "UnreadableLines") -> int:
         """Give the end of the file; empty it if nothing came after `start`."""
         with files.locked_descriptor(descriptor):  # no process is writing a line
             end = os.fstat(descriptor).st_size
@@ -118,7 +118,7 @@ class Spool:
 
 
 @dataclass
-class Damage:
+class UnreadableLines:
     """Counts what could not be read."""
 
     torn: int = 0
@@ -156,7 +156,7 @@ def append_lines(descriptor: int, lines: bytes) -> None:
 
 
 def read_records(
-    descriptor: int, damage: Damage, *, start: int = 0, end: int | None = None
+    descriptor: int, damage: UnreadableLines, *, start: int = 0, end: int | None = None
 ) -> Iterator[AuditEntry]:
     """Read the records of a file that others may be appending to."""
     for line in _whole_lines(descriptor, damage, start, end):
@@ -168,7 +168,7 @@ def read_records(
 
 def records_found_in(descriptor: int, wanted: Container[Key]) -> Iterator[Key]:
     """Find which of some records a file holds, without parsing the others."""
-    for line in _whole_lines(descriptor, Damage()):
+    for line in _whole_lines(descriptor, UnreadableLines()):
         head = _HEAD.match(line)
         if head is None or (json.loads(head[1]), int(head[2])) in wanted:
             with suppress(AuditError, UnicodeDecodeError):  # an incomplete record counts as missing
@@ -183,7 +183,7 @@ def sibling_path(path: Path, suffix: str) -> Path:
 
 
 def _whole_lines(
-    descriptor: int, damage: Damage, start: int = 0, end: int | None = None
+    descriptor: int, damage: UnreadableLines, start: int = 0, end: int | None = None
 ) -> Iterator[bytes]:
     position, rest = start, b""
     end = os.fstat(descriptor).st_size if end is None else end

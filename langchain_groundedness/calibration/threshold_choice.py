@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from langchain_groundedness.exceptions import ConfigurationError
 
 __all__ = [
-    "Scored",
+    "ScoredSamples",
     "Target",
-    "choose",
+    "bootstrap_threshold",
+    "choose_threshold",
     "fold_numbers",
     "group_numbers",
-    "highest",
+    "highest_share",
     "parse_target",
-    "resampled",
+    "precision_and_recall",
     "roundest_between",
-    "shares",
-    "wilson",
+    "wilson_interval",
 ]
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def parse_target(precision: float | None, recall: float | None, *, prefix: str =
     return target
 
 
-class Scored(NamedTuple):
+class ScoredSamples(NamedTuple):
     """Samples as far as one threshold is concerned; a sample passes at or above it."""
 
     scores: Floats
@@ -74,7 +74,7 @@ def group_numbers(names: Sequence[str]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def choose(found: Scored, target: Target) -> float | None:
+def choose_threshold(found: ScoredSamples, target: Target) -> float | None:
     """Choose the threshold that reaches a target and costs least.
 
     For a precision that is, of those at which enough of what passes is good, the highest of the
@@ -83,14 +83,14 @@ def choose(found: Scored, target: Target) -> float | None:
     return _SortedSamples(found).choose(np.ones(len(found.scores)), target)
 
 
-def highest(found: Scored, kind: Kind) -> float:
+def highest_share(found: ScoredSamples, kind: Kind) -> float:
     """Give the highest precision or recall that any threshold reaches."""
     lined_up = _SortedSamples(found)
     return float(lined_up.shares(np.ones(len(found.scores)), kind).max(initial=0.0))
 
 
-def resampled(
-    found: Scored, target: Target, *, times: int, seed: int
+def bootstrap_threshold(
+    found: ScoredSamples, target: Target, *, times: int, seed: int
 ) -> tuple[tuple[float, float] | None, float]:
     """Bootstrap a threshold by drawing groups with replacement."""
     lined_up = _SortedSamples(found)
@@ -110,7 +110,7 @@ def fold_numbers(groups: NDArray[np.int64], *, folds: int, seed: int) -> NDArray
     return found
 
 
-def shares(
+def precision_and_recall(
     passes: Flags, good: Flags, groups: NDArray[np.int64], *, times: int, seed: int
 ) -> tuple[Share, Share]:
     """Give precision and recall with their intervals."""
@@ -123,7 +123,7 @@ def shares(
     return _share(right, int(passes.sum()), precision), _share(right, int(good.sum()), recall)
 
 
-def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
+def wilson_interval(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
     """Give the score interval of a share (Wilson 1927)."""
     share, square = hits / of, z * z
     middle = (share + square / (2 * of)) / (1 + square / of)
@@ -134,7 +134,7 @@ def wilson(hits: int, of: int, *, z: float = _Z) -> tuple[float, float]:
 class _SortedSamples:
     """Samples in descending order of score, to choose by any weights."""
 
-    def __init__(self, found: Scored) -> None:
+    def __init__(self, found: ScoredSamples) -> None:
         order = np.argsort(-found.scores, kind="stable")
         self._order = order[np.isfinite(found.scores[order])]
         self._scores = found.scores[self._order]
@@ -186,7 +186,7 @@ def _bootstrap_draws(groups: NDArray[np.int64], times: int, seed: int) -> Iterat
 def _share(hits: int, of: int, drawn: Sequence[float]) -> Share:
     if not of:
         return None, None
-    low, high = wilson(hits, of)
+    low, high = wilson_interval(hits, of)
     if drawn:
         ends = _interval(drawn)
         low, high = min(low, ends[0]), max(high, ends[1])

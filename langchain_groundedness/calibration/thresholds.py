@@ -13,15 +13,15 @@ from pydantic import AwareDatetime, Field
 
 from langchain_groundedness._runtime.options import CheckedOptions, expand_options
 from langchain_groundedness.calibration.threshold_choice import (
-    Scored,
+    ScoredSamples,
     Target,
-    choose,
+    bootstrap_threshold,
+    choose_threshold,
     fold_numbers,
     group_numbers,
     parse_target,
-    resampled,
-    shares,
-    wilson,
+    precision_and_recall,
+    wilson_interval,
 )
 from langchain_groundedness.calibration.values import (
     CalibrationSample,
@@ -422,7 +422,7 @@ class _ThresholdSamples(NamedTuple):
 
     places: NDArray[np.int64]
     """Index of each among all samples."""
-    scored: Scored
+    scored: ScoredSamples
     passed: Flags
     """Whether each passed when it was checked."""
 
@@ -456,7 +456,7 @@ class _ThresholdChooser:
             if spec.name == "review" and np.array_equal(now, before):
                 refused[spec.name] = "not needed: the thresholds above reach the target"
                 continue
-            interval, missed = resampled(scored, self.target, **drawing)
+            interval, missed = bootstrap_threshold(scored, self.target, **drawing)
             choices[spec.name] = ThresholdChoice(
                 threshold=spec.threshold(cuts[spec.name]),
                 interval=interval and tuple(sorted(map(spec.threshold, interval))),
@@ -497,7 +497,7 @@ class _ThresholdChooser:
         for spec in _SPECS:
             if spec.name in units:
                 scored = self._view(spec, units[spec.name], cuts, within).scored
-                cut = choose(scored, self.target)
+                cut = choose_threshold(scored, self.target)
                 if cut is not None and (scored.scores >= cut).sum() >= _fewest_passing(self.target):
                     cuts[spec.name] = cut
         return cuts
@@ -526,7 +526,7 @@ class _ThresholdChooser:
         ]
         places, scores, good, passed = zip(*found, strict=True) if found else [()] * 4
         groups = group_numbers([self.samples[place].group for place in places])
-        scored = Scored(np.array(scores, np.float64), np.array(good, np.bool_), groups)
+        scored = ScoredSamples(np.array(scores, np.float64), np.array(good, np.bool_), groups)
         return _ThresholdSamples(np.array(places, np.int64), scored, np.array(passed, np.bool_))
 
 
@@ -551,7 +551,7 @@ def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> R
                     count=len(inside),
                     mean=min(math.fsum(score for score, _ in inside) / len(inside), 1.0),
                     right=right / len(inside),
-                    interval=wilson(right, len(inside)),
+                    interval=wilson_interval(right, len(inside)),
                 )
             )
     off = math.fsum(each.count * abs(each.mean - each.right) for each in bins)
@@ -565,7 +565,9 @@ def reliability(samples: Iterable[CalibrationSample], verifier: str | None) -> R
     )
 
 
-def _sample_shortage(spec: ThresholdSpec, unit: Unit, scored: Scored, target: Target) -> str | None:
+def _sample_shortage(
+    spec: ThresholdSpec, unit: Unit, scored: ScoredSamples, target: Target
+) -> str | None:
     """Say how many more samples are needed, if any are."""
     if not len(scored.scores):
         return f"{_NO_SAMPLES}: it needs {spec.needs}"
@@ -619,8 +621,8 @@ def _fewest_passing(target: Target) -> int:
     )
 
 
-def _figures(passes: Flags, scored: Scored, **drawing: int) -> ThresholdFigures:
-    precision, recall = shares(passes, scored.good, scored.groups, **drawing)
+def _figures(passes: Flags, scored: ScoredSamples, **drawing: int) -> ThresholdFigures:
+    precision, recall = precision_and_recall(passes, scored.good, scored.groups, **drawing)
     return ThresholdFigures(
         samples=len(passes),
         passed=int(passes.sum()),

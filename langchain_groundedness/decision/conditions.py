@@ -29,9 +29,9 @@ __all__ = [
     "Conditions",
     "DecisionContext",
     "Flag",
-    "Holds",
     "PolicyPart",
     "Range",
+    "TruthValue",
     "as_tuple",
     "holds_for_score",
 ]
@@ -49,7 +49,7 @@ _LATER: Final[dict[AnswerVerdict, frozenset[AnswerVerdict]]] = {
 """Verdicts that an unfinished answer may still get."""
 
 
-class Holds(Enum):
+class TruthValue(Enum):
     """Whether a condition holds, even for an unfinished answer."""
 
     YES = "yes"
@@ -62,26 +62,32 @@ class Holds(Enum):
     """Unknown until the answer is complete."""
 
     @staticmethod
-    def both(parts: Iterable["Holds"]) -> "Holds":
+    def both(parts: Iterable["TruthValue"]) -> "TruthValue":
         """Combine with `and`; an empty list always holds."""
         given = set(parts)
-        return next((h for h in (Holds.NO, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.YES)
+        return next(
+            (h for h in (TruthValue.NO, TruthValue.OPEN, TruthValue.NOT_YET) if h in given),
+            TruthValue.YES,
+        )
 
-    def either(self, other: "Holds") -> "Holds":
+    def either(self, other: "TruthValue") -> "TruthValue":
         """Combine with `or`."""
         given = (self, other)
-        return next((h for h in (Holds.YES, Holds.OPEN, Holds.NOT_YET) if h in given), Holds.NO)
+        return next(
+            (h for h in (TruthValue.YES, TruthValue.OPEN, TruthValue.NOT_YET) if h in given),
+            TruthValue.NO,
+        )
 
-    def unless(self, other: "Holds") -> "Holds":
+    def unless(self, other: "TruthValue") -> "TruthValue":
         """Combine with `and not`."""
-        opposite = {Holds.YES: Holds.NO, Holds.NO: Holds.YES}
-        return Holds.both((self, opposite.get(other, Holds.OPEN)))
+        opposite = {TruthValue.YES: TruthValue.NO, TruthValue.NO: TruthValue.YES}
+        return TruthValue.both((self, opposite.get(other, TruthValue.OPEN)))
 
 
-class Truth(NamedTuple):
+class ConditionResult(NamedTuple):
     """Whether a condition holds, and the fact in words."""
 
-    holds: Holds
+    holds: TruthValue
     words: str
 
 
@@ -136,23 +142,23 @@ class DecisionContext:
     labelled: bool = True
     """Whether labels of the question that are unknown now stay unknown."""
 
-    def stays_true(self, *, so: bool) -> Holds:
+    def stays_true(self, *, so: bool) -> TruthValue:
         """Judge a condition that stays true once true, such as that a claim is contradicted."""
-        return Holds.YES if so else Holds.NO if self.complete else Holds.NOT_YET
+        return TruthValue.YES if so else TruthValue.NO if self.complete else TruthValue.NOT_YET
 
-    def stays_false(self, *, so: bool) -> Holds:
+    def stays_false(self, *, so: bool) -> TruthValue:
         """Judge a condition that stays false once false, such as that no claim is contradicted."""
-        return Holds.NO if not so else Holds.YES if self.complete else Holds.OPEN
+        return TruthValue.NO if not so else TruthValue.YES if self.complete else TruthValue.OPEN
 
-    def final(self, *, so: bool) -> Holds:
+    def final(self, *, so: bool) -> TruthValue:
         """Judge a condition that any claim may change, such as a share."""
-        return Holds.OPEN if not self.complete else Holds.YES if so else Holds.NO
+        return TruthValue.OPEN if not self.complete else TruthValue.YES if so else TruthValue.NO
 
-    def about_question(self, *, so: bool, known: bool) -> Holds:
+    def about_question(self, *, so: bool, known: bool) -> TruthValue:
         """Judge a condition on the question."""
         if not known and not self.labelled:
-            return Holds.OPEN
-        return Holds.YES if so else Holds.NO
+            return TruthValue.OPEN
+        return TruthValue.YES if so else TruthValue.NO
 
     def count(self, name: str) -> int:
         """Count the claims with a verdict, or the `conflicting` ones."""
@@ -202,7 +208,7 @@ class Range(PolicyPart):
         return bounded and above and (self.below is None or number < self.below)
 
 
-def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
+def holds_for_score(bounds: Range, given: DecisionContext) -> TruthValue:
     """Return whether the trust score lies within bounds."""
     if given.complete:
         return given.final(so=bounds.has(given.trust_score))
@@ -210,12 +216,12 @@ def holds_for_score(bounds: Range, given: DecisionContext) -> Holds:
     unknown = bounds.unknown and given.trust_score is None
     low, high = bounds.at_least, bounds.below
     if not unknown and ((low is None and high is None) or (high is not None and high <= 0)):
-        return Holds.NO
+        return TruthValue.NO
     failed = given.count("contradicted") + given.count("unverifiable") > 0
     if high == 1.0 and low is None:
         # One failed claim is enough, and no other claim can make up for it.
-        return Holds.YES if failed else Holds.OPEN if unknown else Holds.NOT_YET
-    return Holds.NO if failed and low == 1.0 else Holds.OPEN
+        return TruthValue.YES if failed else TruthValue.OPEN if unknown else TruthValue.NOT_YET
+    return TruthValue.NO if failed and low == 1.0 else TruthValue.OPEN
 
 
 def require_bounds(value: object) -> object:
@@ -311,7 +317,7 @@ class Conditions(PolicyPart):
     retrieval_score: Cosine | None = None
     """How close the best document is to the question, where that is known."""
 
-    def truth(self, given: DecisionContext) -> Truth:
+    def truth(self, given: DecisionContext) -> ConditionResult:
         """Return whether all conditions hold.
 
         Args:
@@ -319,21 +325,25 @@ class Conditions(PolicyPart):
         """
         parts = list(self._parts(given))
         words = " and ".join(part.words for part in parts) or "it applies to every answer"
-        return Truth(Holds.both(part.holds for part in parts), words)
+        return ConditionResult(TruthValue.both(part.holds for part in parts), words)
 
-    def _parts(self, given: DecisionContext) -> Iterator[Truth]:
+    def _parts(self, given: DecisionContext) -> Iterator[ConditionResult]:
         if self.verdict is not None:
             verdict = answer_verdict(given.verdicts)
-            yield Truth(_of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}")
+            yield ConditionResult(
+                _of_verdict(self.verdict, verdict, given), f"the verdict is {verdict}"
+            )
         if self.trust_score is not None:
             holds = holds_for_score(self.trust_score, given)
-            yield Truth(holds, _in_words("the trust score", given.trust_score))
+            yield ConditionResult(holds, _in_words("the trust score", given.trust_score))
         for name in _COUNTED:
             amount: Amount | None = getattr(self, name)
             if amount is not None:
                 count = given.count(name)
                 holds = _holds_for_count(amount, count, given)
-                yield Truth(holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}")
+                yield ConditionResult(
+                    holds, f"{count_of(count, len(given.verdicts), 'claim')} {name}"
+                )
         yield from self._of_probabilities(given)
         for name in ("query_class", "risk_tier"):
             accepted: tuple[str | None, ...] | None = getattr(self, name)
@@ -343,23 +353,23 @@ class Conditions(PolicyPart):
             score = given.retrieval_score
             fits = self.retrieval_score.has(score)
             holds = given.about_question(so=fits, known=score is not None)
-            yield Truth(holds, _in_words("the retrieval score", score))
+            yield ConditionResult(holds, _in_words("the retrieval score", score))
 
-    def _of_probabilities(self, given: DecisionContext) -> Iterator[Truth]:
+    def _of_probabilities(self, given: DecisionContext) -> Iterator[ConditionResult]:
         low, high = self.lowest_supported_probability, self.highest_unsupported_probability
         supported = given.probabilities("supported")
         others = given.probabilities("contradicted", "unverifiable")
         if low is not None:
             lowest = min((p for p in supported if p is not None), default=None)
             words = _in_words("the lowest probability of a supported claim", lowest)
-            yield Truth(_holds_for_extreme(low, supported, given, lowest=True), words)
+            yield ConditionResult(_holds_for_extreme(low, supported, given, lowest=True), words)
         if high is not None:
             highest = max((p for p in others if p is not None), default=None)
             words = _in_words("the highest probability of an unsupported claim", highest)
-            yield Truth(_holds_for_extreme(high, others, given, lowest=False), words)
+            yield ConditionResult(_holds_for_extreme(high, others, given, lowest=False), words)
 
 
-def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Holds:
+def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> TruthValue:
     total = len(given.verdicts)
     share = count / total if total else math.nan  # which is neither above nor below anything
     bound_by = (
@@ -368,7 +378,7 @@ def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Hold
         (bounds.share_at_least, given.final, operator.ge, share),
         (bounds.share_below, given.final, operator.lt, share),
     )
-    return Holds.both(
+    return TruthValue.both(
         judge(so=passes(number, bound))
         for bound, judge, passes, number in bound_by
         if bound is not None
@@ -377,7 +387,7 @@ def _holds_for_count(bounds: Amount, count: int, given: DecisionContext) -> Hold
 
 def _holds_for_extreme(
     bounds: Range, found: Sequence[float | None], given: DecisionContext, *, lowest: bool
-) -> Holds:
+) -> TruthValue:
     """Return whether the lowest or highest of some probabilities lies within bounds."""
     # One claim is enough to pass the first bound; all claims have to pass the second.
     some, every = (bounds.below, bounds.at_least) if lowest else (bounds.at_least, bounds.below)
@@ -386,7 +396,7 @@ def _holds_for_extreme(
     one_passes = some is not None and any((p < some) is lowest for p in known)
     all_pass = every is None or all((p >= every) is lowest for p in known)
     if (some is None and every is not None) or one_passes or (bounds.unknown and has_unknown):
-        one = Holds.YES
+        one = TruthValue.YES
     elif bounds.unknown and not found:
         one = given.final(so=True)
     else:
@@ -394,30 +404,32 @@ def _holds_for_extreme(
     if every is None:
         return one
     if not all_pass or (has_unknown and not bounds.unknown):
-        return Holds.NO
-    return Holds.both((one, given.final(so=bool(found) or bounds.unknown)))
+        return TruthValue.NO
+    return TruthValue.both((one, given.final(so=bool(found) or bounds.unknown)))
 
 
 def _of_verdict(
     accepted: Sequence[AnswerVerdict], verdict: AnswerVerdict, given: DecisionContext
-) -> Holds:
+) -> TruthValue:
     possible, wanted = _LATER[verdict], frozenset(accepted)
     if given.complete:
         return given.final(so=verdict in wanted)
     if possible <= wanted:
-        return Holds.YES
+        return TruthValue.YES
     if possible.isdisjoint(wanted):
-        return Holds.NO
+        return TruthValue.NO
     stays = all(_LATER[each] <= wanted for each in possible & wanted)
-    return Holds.NOT_YET if stays else Holds.OPEN
+    return TruthValue.NOT_YET if stays else TruthValue.OPEN
 
 
 def _of_label(
     name: str, accepted: Sequence[str | None], label: str | None, given: DecisionContext
-) -> Truth:
+) -> ConditionResult:
     fits = _folded(label) in map(_folded, accepted)
     shown = "is not known" if label is None else f"is {label!r}"
-    return Truth(given.about_question(so=fits, known=label is not None), f"the {name} {shown}")
+    return ConditionResult(
+        given.about_question(so=fits, known=label is not None), f"the {name} {shown}"
+    )
 
 
 def _folded(label: str | None) -> str | None:

@@ -22,9 +22,9 @@ from langchain_groundedness.decision.conditions import (
     Conditions,
     DecisionContext,
     Flag,
-    Holds,
     PolicyPart,
     Range,
+    TruthValue,
     as_tuple,
     holds_for_score,
 )
@@ -315,7 +315,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         for effect in self._effects(given):
             if effect.excused:
                 reasons.append(effect.words)
-            elif effect.holds is Holds.YES:
+            elif effect.holds is TruthValue.YES:
                 taken = min(effect.action, self.at_most, key=_SEVERITY.index)
                 action = max(action, taken, key=_SEVERITY.index)
                 would = "" if taken == effect.action else f" (would {effect.action})"
@@ -328,7 +328,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
         actions = (*(getattr(self, name) for name in _FINDINGS), *(r.action for r in self.rules))
         return self.at_most == "block" and "block" in actions
 
-    def blocking(self, given: DecisionContext) -> Holds:
+    def blocking(self, given: DecisionContext) -> TruthValue:
         """Return whether an answer that may still be growing is blocked.
 
         Args:
@@ -338,7 +338,7 @@ class DecisionPolicy(CheckedOptions, Serializable):
             Whether that is certain, impossible, dependent on a later claim, or open until the end.
         """
         blocking = (e.holds for e in self._effects(given) if e.action == self.at_most == "block")
-        return reduce(Holds.either, blocking, Holds.NO)
+        return reduce(TruthValue.either, blocking, TruthValue.NO)
 
     def is_trusted(
         self,
@@ -370,8 +370,8 @@ class DecisionPolicy(CheckedOptions, Serializable):
 
     def _effects(self, given: DecisionContext) -> Iterator["_Effect"]:
         """Apply the rules in order, and then the findings that they do not excuse."""
-        ended = Holds.NO
-        excused: dict[FindingName, Holds] = {}
+        ended = TruthValue.NO
+        excused: dict[FindingName, TruthValue] = {}
         by: dict[FindingName, int] = {}
         for number, rule in enumerate(self.rules, 1):
             truth = rule.when.truth(given)
@@ -380,14 +380,14 @@ class DecisionPolicy(CheckedOptions, Serializable):
             if rule.final:
                 ended = ended.either(holds)
             for name in rule.excuses:
-                excused[name] = excused.get(name, Holds.NO).either(holds)
-                if holds is Holds.YES:
+                excused[name] = excused.get(name, TruthValue.NO).either(holds)
+                if holds is TruthValue.YES:
                     by.setdefault(name, number)
         for name, made, words in _findings(given):
-            counts = made.unless(excused.get(name, Holds.NO))
-            if made is Holds.YES and counts is Holds.NO:
+            counts = made.unless(excused.get(name, TruthValue.NO))
+            if made is TruthValue.YES and counts is TruthValue.NO:
                 why = f"{words} (excused by rule {by[name]})"
-                yield _Effect("pass", Holds.NO, why, excused=True)
+                yield _Effect("pass", TruthValue.NO, why, excused=True)
             else:
                 yield _Effect(getattr(self, name), counts, words)
 
@@ -396,7 +396,7 @@ class _Effect(NamedTuple):
     """What a rule or a finding asks for."""
 
     action: Action
-    holds: Holds
+    holds: TruthValue
     """Whether it counts."""
     words: str
     """Its reason."""
@@ -423,7 +423,7 @@ class _Finding(NamedTuple):
     """One finding, whether it was made, and its description."""
 
     name: FindingName
-    holds: Holds
+    holds: TruthValue
     words: str
 
 
@@ -455,14 +455,14 @@ def _about_claims(given: DecisionContext) -> Iterator[_Finding]:
 def _without_claims(given: DecisionContext) -> Iterator[_Finding]:
     if not given.complete:
         for name in ("no_claims", "nothing_checkable", "empty_answer"):
-            yield _Finding(name, Holds.OPEN, "")
+            yield _Finding(name, TruthValue.OPEN, "")
     elif not given.answer.strip():
-        yield _Finding("empty_answer", Holds.YES, "the answer is empty")
+        yield _Finding("empty_answer", TruthValue.YES, "the answer is empty")
     elif _says_nothing(given.answer):
-        yield _Finding("no_claims", Holds.YES, "the answer makes no checkable claim")
+        yield _Finding("no_claims", TruthValue.YES, "the answer makes no checkable claim")
     else:
         why = "no claim was found in the answer, which is neither a refusal nor courtesy"
-        yield _Finding("nothing_checkable", Holds.YES, why)
+        yield _Finding("nothing_checkable", TruthValue.YES, why)
 
 
 def _says_nothing(answer: str) -> bool:

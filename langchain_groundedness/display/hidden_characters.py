@@ -7,7 +7,13 @@ import re
 import sys
 import unicodedata
 
-__all__ = ["editable", "edited", "hidden_characters_in", "named", "offset_with_names"]
+__all__ = [
+    "hidden_characters_in",
+    "offset_with_names",
+    "restore_hidden",
+    "show_hidden",
+    "show_hidden_for_editing",
+]
 
 _HIDDEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -50,30 +56,30 @@ _CONTROLS = {
 """Names of control characters, which `unicodedata.name` lacks."""
 
 
-def named(text: str) -> str:
+def show_hidden(text: str) -> str:
     """Show invisible characters, and those that reorder others, by their names."""
     return _HIDDEN.sub(_shown, text)
 
 
 def hidden_characters_in(text: str) -> dict[str, str]:
-    """Return what `named` shows instead of characters of a text."""
+    """Return what `show_hidden` shows instead of characters of a text."""
     found = {each[0]: _shown(each) for each in _HIDDEN.finditer(text)}
     return {char: shown for char, shown in found.items() if shown != char}
 
 
 def offset_with_names(text: str, offset: int) -> int:
-    """Return where an offset of a text is in `named(text)`."""
+    """Return where an offset of a text is in `show_hidden(text)`."""
     found = _HIDDEN.finditer(text, 0, offset)
     return offset + sum(len(_shown(each)) - 1 for each in found)
 
 
-def editable(text: str) -> str:
-    """Show hidden characters by name so that `edited` finds them, whatever else the text holds."""
-    return named(_NAME.sub(_protected, text))
+def show_hidden_for_editing(text: str) -> str:
+    """Show hidden characters by name so that `restore_hidden` finds them in any text."""
+    return show_hidden(_NAME.sub(_protected, text))
 
 
-def edited(text: str) -> str:
-    """Replace names, as `editable` writes them, by their characters."""
+def restore_hidden(text: str) -> str:
+    """Replace names, as `show_hidden_for_editing` writes them, by their characters."""
     return _NAME.sub(lambda found: _char(found) or found[0], text)
 
 

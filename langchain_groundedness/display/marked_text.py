@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_groundedness.types import ClaimVerdict, VerdictLabel
 
-__all__ = ["SIGNS", "MarkedPiece", "Span", "cut", "is_located", "mark"]
+__all__ = ["SIGNS", "MarkedPiece", "Span", "is_located", "mark", "split_at_marks"]
 
 SIGNS: dict[VerdictLabel, str] = {
     "supported": "✓",
@@ -45,7 +45,7 @@ def mark(answer: str, claims: Sequence[ClaimVerdict]) -> list[MarkedPiece]:
     """Split an answer where claims begin and end."""
     numbers = [n for n, found in enumerate(claims, start=1) if is_located(found, answer)]
     pieces = []
-    for segment in cut(answer, [_span(claims[number - 1]) for number in numbers]):
+    for segment in split_at_marks(answer, [_span(claims[number - 1]) for number in numbers]):
         covering = tuple(numbers[place] for place in segment.covering)
         verdicts = {claims[number - 1].verdict for number in covering}
         worst = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
@@ -70,7 +70,7 @@ class Segment(NamedTuple):
     """Which of them end with it."""
 
 
-def cut(text: str, spans: Sequence[Span]) -> list[Segment]:
+def split_at_marks(text: str, spans: Sequence[Span]) -> list[Segment]:
     """Split a text where marks begin and end."""
     borders = sorted({0, len(text), *(place for span in spans for place in span)})
     opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)

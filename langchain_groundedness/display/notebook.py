@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.display.hidden_characters import named
+from langchain_groundedness.display.hidden_characters import show_hidden
 from langchain_groundedness.display.marked_text import SIGNS, mark
 from langchain_groundedness.display.words import correction_words, evidence_words
 from langchain_groundedness.types import Citation, ClaimVerdict, GroundednessResult, VerdictLabel
@@ -29,12 +29,12 @@ class Html(str):
 def tag(name: str, *children: str, **attributes: object) -> Html:
     """Build an element; text in it is escaped, with hidden characters named."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(named(str(value)))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(show_hidden(str(value)))}"'
         for key, value in attributes.items()
         if value is not None
     )
     inner = "".join(
-        child if isinstance(child, Html) else escape(named(child)) for child in children
+        child if isinstance(child, Html) else escape(show_hidden(child)) for child in children
     )
     return Html(f"<{name}{written}>{inner}</{name}>")
 
@@ -127,8 +127,8 @@ def _note(text: str) -> Html:
 
 
 def _citation(citation: Citation) -> Html:
-    named = (citation.metadata.get(key) for key in ("title", "source"))
-    known = next((str(name) for name in named if name), citation.document_id)
+    names = (citation.metadata.get(key) for key in ("title", "source"))
+    known = next((str(name) for name in names if name), citation.document_id)
     name = known or f"Document {citation.document + 1}"
     quote = citation.quote
     short = quote if len(quote) <= _LONGEST else f"{quote[:_LONGEST]}…"

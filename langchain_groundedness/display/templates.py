@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_groundedness.display.hidden_characters import named
+from langchain_groundedness.display.hidden_characters import show_hidden
 from langchain_groundedness.exceptions import require
 
 __all__ = ["environment"]
@@ -27,4 +27,4 @@ def _shown(value: Any) -> Any:
     """Name hidden characters in a value, unless it is HTML."""
     if hasattr(value, "__html__"):
         return value
-    return "" if value is None else named(str(value))
+    return "" if value is None else show_hidden(str(value))

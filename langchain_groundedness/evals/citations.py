@@ -15,11 +15,11 @@ from langchain_groundedness.evals.citation_marks import (
     SOURCE_KEYS,
     CitationMark,
     DocumentIndex,
-    blanked,
     citation_marks,
     reference_list,
+    without_marks,
 )
-from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, Places, joined
+from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, Places, f_score
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
 from langchain_groundedness.inputs.formats import CheckInput
 from langchain_groundedness.text.sentences import Sentence, split_sentences
@@ -112,7 +112,7 @@ class CitationEvaluator(ClaimEvaluator):
         )
         text, index.numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
-        blank = blanked(text, marks)
+        blank = without_marks(text, marks)
         sentences = split_sentences(blank)
         placed = _placed_marks(text, marks, blank, sentences, index)
         found_claims = yield from self._claims_of(blank, row.question)
@@ -131,7 +131,7 @@ class CitationEvaluator(ClaimEvaluator):
         details, comment = _details_and_comment(
             found, dict.fromkeys(target for each in placed for target in each.targets)
         )
-        f1 = joined(details["correctness"], details["completeness"])
+        f1 = f_score(details["correctness"], details["completeness"])
         nothing = "the answer cites nothing"
         return self._row_score(
             {**details, "f1": f1}[self.mode],

@@ -20,7 +20,11 @@ from langchain_groundedness._runtime.flow import Flow, ModelCall
 from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.evals.citation_marks import blanked, citation_marks, reference_list
+from langchain_groundedness.evals.citation_marks import (
+    citation_marks,
+    reference_list,
+    without_marks,
+)
 from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
 from langchain_groundedness.evals.text_metrics import cosine_of
@@ -318,7 +322,7 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 
 
-def joined(precision: float | None, recall: float | None, beta: float = 1.0) -> float | None:
+def f_score(precision: float | None, recall: float | None, beta: float = 1.0) -> float | None:
     """Join precision and recall; `None` if neither text makes a claim.
 
     An answer without claims repeats nothing of the reference, and claims where the reference has
@@ -353,7 +357,7 @@ class _ComparingEvaluator(ClaimEvaluator):
         precision = supported_share(found.get("answer"))
         recall = supported_share(found.get("reference"))
         score, nothing = {
-            "f1": (joined(precision, recall, self.beta), f"{_ANSWER}, and {_REFERENCE}"),
+            "f1": (f_score(precision, recall, self.beta), f"{_ANSWER}, and {_REFERENCE}"),
             "precision": (precision, _ANSWER),
             "recall": (recall, _REFERENCE),
         }[mode]
@@ -459,7 +463,7 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
 def _without_citations(answer: str) -> str:
     """Remove citations from an answer: the number in `[5]` is not a fact."""
     text, _ = reference_list(answer)
-    return blanked(text, citation_marks(text))
+    return without_marks(text, citation_marks(text))
 
 
 def average_precision(relevant: list[bool]) -> float:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from langchain_groundedness._runtime.options import expand_options, require_one_of, require_positive
 from langchain_groundedness.calibration.labelled_data import read_label
-from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson
+from langchain_groundedness.calibration.threshold_choice import group_numbers, wilson_interval
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun, RowScore
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import FrozenModel
@@ -706,7 +706,7 @@ def _mean_interval(
         ends = _bca_quantiles(found, drawn, tail) if method == "bca" else (tail, 1 - tail)
         low, high = np.quantile(drawn, ends).tolist()
     if found.is_share:
-        least, most = wilson(round(mean * number), number, z=quantile)
+        least, most = wilson_interval(round(mean * number), number, z=quantile)
         low, high = min(low, least), max(high, most)
     return min(low, mean), max(high, mean)
 

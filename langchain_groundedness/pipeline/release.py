@@ -16,7 +16,7 @@ from langchain_groundedness.correction.edits import (
     removal,
     without_overlaps,
 )
-from langchain_groundedness.decision.conditions import Holds
+from langchain_groundedness.decision.conditions import TruthValue
 from langchain_groundedness.inputs.formats import CheckInput, read_input
 from langchain_groundedness.pipeline.check import Check
 from langchain_groundedness.pipeline.live import LiveCheck, SentenceUnit
@@ -47,10 +47,10 @@ class ReleaseRules:
         *,
         complete: bool = False,
         labelled: bool = True,
-    ) -> Holds:
+    ) -> TruthValue:
         """Return whether the known verdicts block the answer."""
         if not self.check.policy.may_block:
-            return Holds.NO
+            return TruthValue.NO
         given = self.check.decision_context(source, verdicts, complete=complete, labelled=labelled)
         return self.check.policy.blocking(given)
 
@@ -109,9 +109,9 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
     source = read_input(result).model_copy(update={"answer": answer})
     holds = rules.blocking(source, known := list(lost))
     uncorrected = rules.uncorrected(lost, result.edits)
-    if holds is Holds.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
+    if holds is TruthValue.YES or uncorrected or (unplaced and rules.on_unchecked == "hold_back"):
         # The sentence cannot be located.
-        return _replaced(answer, rules.blocked_message, blocked=holds is Holds.YES)
+        return _replaced(answer, rules.blocked_message, blocked=holds is TruthValue.YES)
     suffix = rules.marker(lost)
     edits: list[Edit] = []
     for sentence in _sentences(answer, verdicts):
@@ -119,14 +119,14 @@ def guarded_text(result: GroundednessResult, rules: ReleaseRules) -> GuardedText
         made = [edit for edit in result.edits if edit.claim_id in ids]
         before, known = holds, [*known, *rules.check.remaining_verdicts(sentence.verdicts, made)]
         holds = rules.blocking(source, known)
-        if holds is Holds.YES and before is not Holds.OPEN:
+        if holds is TruthValue.YES and before is not TruthValue.OPEN:
             return _cut(answer, edits, sentence, rules)
-        if holds is Holds.YES:
+        if holds is TruthValue.YES:
             return _replaced(answer, rules.blocked_message, blocked=True)
         edits += rules.edits(answer, sentence, made)
     whole = rules.blocking(source, known, complete=True)
     decided = rules.check.policy.may_block and result.decision.action == "block"
-    if decided or whole is Holds.YES:
+    if decided or whole is TruthValue.YES:
         return _replaced(answer, rules.blocked_message, blocked=True)
     if suffix:
         edits.append(make_edit(answer, lost[0].claim.id, len(answer), len(answer), suffix))
@@ -208,21 +208,21 @@ class Release:
         while self._decided < 0 or (self._decided < len(units) and units[self._decided].done):
             self._decided += 1
             holds = self._blocking(self._decided)
-            if holds is Holds.YES and self._may_release:
+            if holds is TruthValue.YES and self._may_release:
                 self._collect_edits(self._decided - 1)
                 return units[self._decided - 1]
-            if holds is Holds.YES:
+            if holds is TruthValue.YES:
                 return SentenceUnit(0, 0)
-            self._may_release = self._may_release or holds is not Holds.OPEN
+            self._may_release = self._may_release or holds is not TruthValue.OPEN
         if self._live.closed and self._decided == len(units) and not self._may_release:
-            if self._blocking(self._decided, complete=True) is Holds.YES:
+            if self._blocking(self._decided, complete=True) is TruthValue.YES:
                 return SentenceUnit(0, 0)
             self._may_release = True
         if self._may_release:
             self._collect_edits(self._decided)
         return None
 
-    def _blocking(self, number: int, *, complete: bool = False) -> Holds:
+    def _blocking(self, number: int, *, complete: bool = False) -> TruthValue:
         """Return whether the first `number` sentences block the answer."""
         live = self._live
         check = self._rules.check

@@ -11,9 +11,9 @@ from typing_extensions import override
 from langchain_groundedness._runtime.flow import Flow, FlowRunnable, drive
 from langchain_groundedness._runtime.options import CheckedOptions
 from langchain_groundedness.calibration.threshold_choice import (
-    Scored,
-    choose,
-    highest,
+    ScoredSamples,
+    choose_threshold,
+    highest_share,
     parse_target,
 )
 from langchain_groundedness.exceptions import (
@@ -138,13 +138,13 @@ class RetrievalGate(CheckedOptions, FlowRunnable[Any, dict[str, Any]]):
                 f"got {sum(good)} with and {len(good) - sum(good)} without"
             )
             raise ConfigurationError(msg)
-        scored = Scored(np.array(found), np.array(good), np.arange(len(good)))
-        threshold = choose(scored, target)
+        scored = ScoredSamples(np.array(found), np.array(good), np.arange(len(good)))
+        threshold = choose_threshold(scored, target)
         if threshold is None:
+            highest = highest_share(scored, target.kind)
             msg = (
                 f"no threshold reaches a {target.kind} of {target.value:.2f} on these samples; the "
-                f"highest is {highest(scored, target.kind):.2f}: lower the target, or use other "
-                "embeddings"
+                f"highest is {highest:.2f}: lower the target, or use other embeddings"
             )
             raise ConfigurationError(msg)
         passed = [is_good for score, is_good in zip(found, good, strict=True) if score >= threshold]

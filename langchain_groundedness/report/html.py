@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from langchain_groundedness.audit.record import plain_mapping
 from langchain_groundedness.calibration.thresholds import reliability_plot
 from langchain_groundedness.display.counts import format_count
-from langchain_groundedness.display.hidden_characters import named, offset_with_names
+from langchain_groundedness.display.hidden_characters import offset_with_names, show_hidden
 from langchain_groundedness.display.marked_text import SIGNS, is_located
 from langchain_groundedness.display.svg import Plot
 from langchain_groundedness.display.words import correction_words, evidence_words
@@ -103,7 +103,7 @@ def _distribution(metric: figures.MetricFigures) -> str:
         counts[min(int((score - low) / (high - low) * _BINS), _BINS - 1)] += 1
     most = max(counts)
     plot = Plot(
-        title=named(f"Distribution of {metric.key}"),
+        title=show_hidden(f"Distribution of {metric.key}"),
         highest=float(most),
         y_label="rows",
         width=340,
@@ -284,9 +284,9 @@ def _json(value: Any) -> str:
 def _named_texts(value: Any) -> Any:
     """Name the hidden characters in all texts of a value."""
     if isinstance(value, str):
-        return named(value)
+        return show_hidden(value)
     if isinstance(value, Mapping):
-        return {named(str(key)): _named_texts(each) for key, each in value.items()}
+        return {show_hidden(str(key)): _named_texts(each) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [_named_texts(each) for each in value]
     return value

@@ -7,7 +7,7 @@ from datetime import UTC
 from itertools import chain
 from xml.etree import ElementTree as ET
 
-from langchain_groundedness.display.hidden_characters import named
+from langchain_groundedness.display.hidden_characters import show_hidden
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.statistics import find_score
 from langchain_groundedness.evals.values import EvaluatedRow, EvaluationRun
@@ -44,11 +44,11 @@ def to_junit(run: EvaluationRun, *, fail_under: Mapping[str, float], max_failed:
     for gate in gates:
         suites[gate.key].append(("mean of all rows", "" if gate.passed else "failure", gate.text))
     data_set = list(_data_set(run))
-    named = [*suites.items(), *([("data set", data_set)] if data_set else [])]
-    root = ET.Element("testsuites", _counts(run.header.name, chain(*(each for _, each in named))))
+    groups = [*suites.items(), *([("data set", data_set)] if data_set else [])]
+    root = ET.Element("testsuites", _counts(run.header.name, chain(*(each for _, each in groups))))
     if run.seconds is not None:
         root.set("time", f"{run.seconds:.3f}")
-    for key, cases in named:
+    for key, cases in groups:
         made = f"{run.header.made.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
         suite = ET.SubElement(root, "testsuite", _counts(key, cases), timestamp=made)
         class_name = _line(f"{run.header.name}.{key}")
@@ -88,11 +88,11 @@ def _counts(name: str, cases: Iterable[_Case]) -> dict[str, str]:
 
 
 def _line(text: str) -> str:
-    return _fit(" ".join(named(text).split()))
+    return _fit(" ".join(show_hidden(text).split()))
 
 
 def _fit(text: str) -> str:
     """Name hidden characters, replace what XML cannot hold, and shorten very long texts."""
-    text = named(text)
+    text = show_hidden(text)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return _NOT_XML.sub("\ufffd", text)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from langchain_groundedness.display.hidden_characters import named
+from langchain_groundedness.display.hidden_characters import show_hidden
 from langchain_groundedness.evals import display
 from langchain_groundedness.evals.values import EvaluationRun
 from langchain_groundedness.report import figures
@@ -157,7 +157,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _text(text: str) -> str:
     """Escape a text for one line of Markdown: no markup, HTML, links or mentions."""
-    line = " ".join(named(text).split())
+    line = " ".join(show_hidden(text).split())
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\1", escaped) or display.NONE

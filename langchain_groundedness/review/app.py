@@ -23,7 +23,7 @@ from langchain_groundedness.audit import AuditPage, SQLAuditLog
 from langchain_groundedness.audit.record import AuditRecord
 from langchain_groundedness.audit.redaction import MOST_UNCITED
 from langchain_groundedness.audit.sql import cursor
-from langchain_groundedness.display.hidden_characters import editable, edited
+from langchain_groundedness.display.hidden_characters import restore_hidden, show_hidden_for_editing
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import correction_words, evidence_words
@@ -165,7 +165,7 @@ class Filters:
     def read(cls, given: Mapping[str, str]) -> Self:
         """Read the filters; invalid ones are ignored."""
         known = {
-            field.name: edited(given.get(field.name, ""))[:_LONGEST].strip()
+            field.name: restore_hidden(given.get(field.name, ""))[:_LONGEST].strip()
             for field in fields(cls)
         }
         for name, accepted in CHOICES.items():
@@ -602,8 +602,8 @@ def _problem(
 
 
 def _text(given: str) -> str:
-    """Read a form text: browsers send CRLF line ends, and `editable` has named characters."""
-    return edited(_lines(given).replace("\r", "\n"))
+    """Read a form text: browsers send CRLF line ends, and hidden characters are named."""
+    return restore_hidden(_lines(given).replace("\r", "\n"))
 
 
 def _lines(text: str) -> str:
@@ -635,7 +635,7 @@ _templates = environment("langchain_groundedness.review")
 _templates.filters |= {
     "evidence_words": evidence_words,
     "correction_words": correction_words,
-    "editable": editable,
+    "editable": show_hidden_for_editing,
     "short": _short,
     "moment": _moment,
     "quoted": _quoted,

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from langchain_groundedness.display.hidden_characters import hidden_characters_in, named
+from langchain_groundedness.display.hidden_characters import hidden_characters_in, show_hidden
 from langchain_groundedness.display.marked_text import SIGNS
 from langchain_groundedness.display.templates import environment
 from langchain_groundedness.display.words import evidence_words
@@ -84,7 +84,7 @@ class _Questions:
                 async for name, data in events:
                     yield _frame(name, data)
         except Exception as error:  # noqa: BLE001  (the page shows one line)
-            yield _frame("problem", {"message": named(self._describe(error))})
+            yield _frame("problem", {"message": show_hidden(self._describe(error))})
         finally:
             self._open -= 1
 

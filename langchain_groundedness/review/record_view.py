@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from langchain_groundedness.audit.record import AuditedDocument, AuditRecord
-from langchain_groundedness.display.marked_text import MarkedPiece, Span, cut, is_located, mark
+from langchain_groundedness.display.marked_text import (
+    MarkedPiece,
+    Span,
+    is_located,
+    mark,
+    split_at_marks,
+)
 from langchain_groundedness.evidence.packing import SentenceIndex
 from langchain_groundedness.types import Citation, ClaimVerdict, Passage
 
@@ -201,7 +207,7 @@ class Item:
         anchors = list(spans)
         whole = len(text) <= _WHOLE_UP_TO or document.index == self._whole
         gaps = () if whole else tuple(_far_from(spans.values(), len(text)))
-        for segment in cut(text, [*spans.values(), *gaps]):
+        for segment in split_at_marks(text, [*spans.values(), *gaps]):
             if any(place >= len(anchors) for place in segment.covering):  # no citation reaches it
                 yield DocumentPiece("", left_out=len(segment.text))
             else:

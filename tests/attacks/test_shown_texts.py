@@ -13,7 +13,7 @@ from rich.console import Console
 
 from attacks.corpus import CORPUS, FALSE, Attack, scene
 from langchain_groundedness import GroundednessResult, GroundednessRunnable
-from langchain_groundedness.display.hidden_characters import named
+from langchain_groundedness.display.hidden_characters import show_hidden
 from langchain_groundedness.display.terminal import render
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html, to_junit, to_markdown
@@ -114,7 +114,7 @@ def test_no_page_holds_a_character_that_nobody_sees() -> None:
     pages = [to_html(run), to_markdown(run), to_junit(run, fail_under={}), run._repr_html_()]
     for page in (*pages, *(result_of(attack)._repr_html_() for attack in ATTACKS)):
         assert page is not None
-        assert named(page) == page
+        assert show_hidden(page) == page
 
 
 def test_xml_of_a_run_can_be_read_and_names_no_entity() -> None:

@@ -18,7 +18,7 @@ from langchain_groundedness import (
     GroundednessRunnable,
     load_arguments,
 )
-from langchain_groundedness.decision.conditions import DecisionContext, Holds
+from langchain_groundedness.decision.conditions import DecisionContext, TruthValue
 from langchain_groundedness.types import Decision
 
 
@@ -292,7 +292,7 @@ def test_what_is_said_of_a_growing_answer_holds_of_the_whole(
 ) -> None:
     """The property that the guard rests on: what is sure stays, what is free needs a claim."""
 
-    def blocking(number: int, **given: Any) -> Holds:
+    def blocking(number: int, **given: Any) -> TruthValue:
         known = found[:number]
         about: dict[str, Any] = {**asked, "trust_score": trust_score(known), **given}
         return policy.blocking(DecisionContext(verdicts=known, **about))
@@ -304,16 +304,20 @@ def test_what_is_said_of_a_growing_answer_holds_of_the_whole(
     ]
     growing = [blocking(number, complete=False) for number in range(len(found) + 1)]
     whole = blocking(len(found))
-    assert (whole is Holds.YES) == (decide(policy, found, **asked).action == "block")
+    assert (whole is TruthValue.YES) == (decide(policy, found, **asked).action == "block")
     for step, (before, after) in enumerate(pairwise(growing)):
-        if before in (Holds.YES, Holds.NO):
+        if before in (TruthValue.YES, TruthValue.NO):
             assert after is before, step
-        if before is Holds.NOT_YET:
-            assert after is not Holds.OPEN, step
-    sure = {Holds.YES: Holds.YES, Holds.NO: Holds.NO, Holds.NOT_YET: Holds.NO}
+        if before is TruthValue.NOT_YET:
+            assert after is not TruthValue.OPEN, step
+    sure = {
+        TruthValue.YES: TruthValue.YES,
+        TruthValue.NO: TruthValue.NO,
+        TruthValue.NOT_YET: TruthValue.NO,
+    }
     assert whole is sure.get(growing[-1], whole)
     for before, after in zip(early, growing, strict=True):
-        assert before in (after, Holds.OPEN)  # what is told later never changes what was sure
+        assert before in (after, TruthValue.OPEN)  # what is told later never changes what was sure
 
 
 # --- presets, trial runs, saving ---

@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from review.test_review_palette import contrast, palette
 
 from langchain_groundedness import MissingDependencyError
-from langchain_groundedness.display.hidden_characters import edited, named
+from langchain_groundedness.display.hidden_characters import restore_hidden, show_hidden
 from langchain_groundedness.evals import EvaluationRun
 from langchain_groundedness.report import to_html
 from langchain_groundedness.report.figures import ranked_rows, slices_of
@@ -110,8 +110,8 @@ def test_any_text_comes_out_of_the_blocks_with_hidden_characters_named(text: str
     html = to_html(made)
     html.encode("utf-8")
     found = json.loads(Read(html).blocks["data"])["rows"][0]
-    assert found.get("question", "") == named(text)
-    assert details(made).get("reference", "") == named(text)
+    assert found.get("question", "") == show_hidden(text)
+    assert details(made).get("reference", "") == show_hidden(text)
 
 
 def test_a_text_that_looks_like_a_place_of_the_template_stays_as_it_is() -> None:
@@ -159,8 +159,8 @@ def test_spans_are_counted_as_javascript_counts(text: str, data: st.DataObject) 
     )
     made = run(row("a", scored("m", 0.5, result=result), answer=text), keys=("m",))
     first, last = details(made)["results"][0]["claims"][0]["span"]
-    units = named(text).encode("utf-16-le")[2 * first : 2 * last]
-    assert edited(units.decode("utf-16-le")) == text[start:end]
+    units = show_hidden(text).encode("utf-16-le")[2 * first : 2 * last]
+    assert restore_hidden(units.decode("utf-16-le")) == text[start:end]
 
 
 def test_a_document_that_many_rows_have_is_in_the_page_once() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from langchain_groundedness import Citation, Claim, ClaimVerdict
-from langchain_groundedness.display.marked_text import cut
+from langchain_groundedness.display.marked_text import split_at_marks
 from langchain_groundedness.review.app import CHOICES, Filters
 from langchain_groundedness.review.record_view import Item
 from langchain_groundedness.review.server import is_loopback
@@ -31,7 +31,7 @@ def test_pieces_make_up_the_text_and_each_mark_covers_its_span(
     drawn: tuple[str, list[tuple[int, int]]],
 ) -> None:
     text, spans = drawn
-    pieces = cut(text, spans)
+    pieces = split_at_marks(text, spans)
     assert "".join(piece.text for piece in pieces) == text
     for number, (start, end) in enumerate(spans):
         assert "".join(p.text for p in pieces if number in p.covering) == text[start:end]

@@ -42,7 +42,7 @@ from langchain_groundedness.verification.embedded.encoder import (
     encoder,
     load_encoder,
 )
-from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.model_files import inverse_frequencies
 from langchain_groundedness.verification.embedded.support_model import support_model
 from langchain_groundedness.verification.embedded.verifier import EmbeddedVerifier
 
@@ -265,7 +265,7 @@ def test_a_whole_file_that_the_installed_packages_cannot_load_is_said_to_be_that
 @pytest.mark.parametrize(
     ("name", "load"),
     [
-        ("words.json", rarity),
+        ("words.json", inverse_frequencies),
         ("signals.json", support_model),
     ],
 )

@@ -21,7 +21,7 @@ from langchain_groundedness.verification.embedded.windows import (
     Match,
     chosen_units,
     encoder_input,
-    joined,
+    join_units,
     match_statement,
 )
 
@@ -58,7 +58,7 @@ def pairs_of(claim: str, index: EvidenceIndex, question: str | None = None) -> l
 
 
 def text_of(match: Match, index: EvidenceIndex, *, words: int) -> str:
-    return joined(chosen_units(match, index, words=words), match, index)
+    return join_units(chosen_units(match, index, words=words), match, index)
 
 
 def flat(text: str) -> str:

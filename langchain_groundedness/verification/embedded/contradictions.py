@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_groundedness.text.words import STOP_WORDS, Word, find_words, stem
-from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.model_files import inverse_frequencies
 from langchain_groundedness.verification.embedded.polarity import (
     Part,
     Span,
@@ -128,7 +128,7 @@ class _Pair(NamedTuple):
 
     def agreement(self, without: Sequence[Span]) -> float:
         """Share of the claim's words outside some parts that the quote says, weighted by rarity."""
-        table = rarity()
+        table = inverse_frequencies()
         theirs = {word.stem for word in self.quote_words}
         rest = {
             w.stem: table.weight(w.stem)
@@ -299,7 +299,7 @@ def _is_short_for(name: str, other: str) -> bool:
 
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
     """Yield the names of a text that share no word with the other text."""
-    common = rarity()
+    common = inverse_frequencies()
     for part in name_spans(text):
         inside = [w.stem for w in words if part.start <= w.start < part.end]
         telling = set(inside) - STOP_WORDS

@@ -15,7 +15,7 @@ from langchain_groundedness.exceptions import ModelFileError
 __all__ = [
     "InverseFrequencies",
     "damaged",
-    "rarity",
+    "inverse_frequencies",
     "read_model_file",
     "read_model_json",
 ]
@@ -63,7 +63,7 @@ class InverseFrequencies(NamedTuple):
 
 
 @cache
-def rarity() -> InverseFrequencies:
+def inverse_frequencies() -> InverseFrequencies:
     """Load the table that is shipped beside the model, once."""
     table = read_model_json("words.json")
     try:

@@ -13,7 +13,7 @@ from langchain_groundedness.text.words import (
     informative_words,
     stem,
 )
-from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.model_files import inverse_frequencies
 from langchain_groundedness.verification.embedded.quantities import Quantity
 
 __all__ = [
@@ -179,7 +179,7 @@ def _content(words: Sequence[Word], without: Span) -> set[str]:
 
 
 def _weight(stems: set[str]) -> float:
-    table = rarity()
+    table = inverse_frequencies()
     return sum(table.weight(word) for word in stems)
 
 

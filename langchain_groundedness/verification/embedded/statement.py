@@ -5,7 +5,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from langchain_groundedness.text.words import AUXILIARIES, STOP_WORDS, Word, find_words
-from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.model_files import inverse_frequencies
 from langchain_groundedness.verification.embedded.quantities import Quantity, find_quantities
 
 __all__ = ["Item", "ParsedClaim", "blank_references", "is_short_answer", "read_statement"]
@@ -127,7 +127,7 @@ def is_short_answer(claim: str) -> bool:
 
 
 def _items(text: str, words: list[Word], quantities: list[Quantity], own_start: int) -> list[Item]:
-    table = rarity()
+    table = inverse_frequencies()
     found: dict[str, Item] = {}
     starts = [word.start for word in words]
     taken = {

@@ -26,7 +26,7 @@ from langchain_groundedness.verification.embedded.judgement import (
     gather_evidence,
     judge,
 )
-from langchain_groundedness.verification.embedded.model_files import rarity
+from langchain_groundedness.verification.embedded.model_files import inverse_frequencies
 from langchain_groundedness.verification.embedded.support_model import SupportModel, support_model
 
 __all__ = ["EmbeddedVerifier", "concurrency_limit"]
@@ -95,7 +95,7 @@ class EmbeddedVerifier(PooledVerifier):
     def warm_up(self) -> None:
         """Load the model now instead of on first use; doing so again costs nothing."""
         support_model()
-        rarity()
+        inverse_frequencies()
         encoder(self.threads)
 
     @override

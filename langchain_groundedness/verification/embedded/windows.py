@@ -28,7 +28,7 @@ __all__ = [
     "Window",
     "chosen_units",
     "encoder_input",
-    "joined",
+    "join_units",
     "match_statement",
     "signals",
 ]
@@ -186,7 +186,7 @@ def encoder_input(
     the question says, the evidence need not support.
     """
     units = chosen_units(match, index, words=words)
-    evidence = joined(units, match, index)[:_LONGEST_READING]
+    evidence = join_units(units, match, index)[:_LONGEST_READING]
     claim = _with_values_of_evidence(statement, units, index)
     return EncoderInput(tuple(units), tuple(Pair(evidence, piece) for piece in _pieces(claim)))
 
@@ -248,7 +248,7 @@ def _tokens(text: str) -> int:
     return encoder_tokens(text) + len(_SIGN.findall(text))
 
 
-def joined(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
+def join_units(units: Sequence[int], match: Match, index: EvidenceIndex) -> str:
     """Put together what a claim is to be compared with."""
     return _GAP.join([*_head(units, match, index), *_runs(units, index)])
 
