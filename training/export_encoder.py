@@ -190,8 +190,11 @@ def _with_fixed_scales(
 
 def _compare(plain: Path, quantized: Path, feeds: list[dict[str, NDArray[np.int64]]]) -> None:
     """Print how far the rounded model is from the plain one."""
+    options = onnxruntime.SessionOptions()
+    # Without it, sums of 8-bit products overflow on older processors.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     one, two = (
-        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         for path in (plain, quantized)
     )
     shares = []
