@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_groundedness.correction.edits import (
     apply_edits,
     differing_part,
-    removal,
+    removal_span,
     without_overlaps,
 )
 from langchain_groundedness.types import Edit
@@ -70,7 +70,7 @@ def test_making_the_replacement_gives_the_words_of_the_correction(
 )
 def test_removal_leaves_no_scar(text: str, target: str, left: str) -> None:
     start = text.index(target)
-    a, b = removal(text, start, start + len(target))
+    a, b = removal_span(text, start, start + len(target))
     assert text[:a] + text[b:] == left
 
 

@@ -21,7 +21,7 @@ from langchain_groundedness.correction.edits import (
     differing_part,
     is_covered,
     make_edit,
-    removal,
+    removal_span,
     without_overlaps,
 )
 from langchain_groundedness.llm.chat_models import ChatModel
@@ -142,7 +142,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 left.append((verdict, span))
         for verdict, span in left:
             if not is_covered(verdict.claim, edits):
-                start, end = removal(task.answer, *span)
+                start, end = removal_span(task.answer, *span)
                 edits.append(make_edit(task.answer, verdict.claim.id, start, end, ""))
         return edits
 
@@ -251,7 +251,7 @@ def _strip(
         )
         if overlaps and stays:
             return None
-    (start, end), replacement = removal(task.answer, *span), ""
+    (start, end), replacement = removal_span(task.answer, *span), ""
     half = _other_half(task, span, spans)
     if half is not None:
         action, theirs = _action(task, half), (half.claim.start or 0, half.claim.end or 0)
@@ -259,7 +259,9 @@ def _strip(
         if action == "correct" or (action == "strip" and comes_first):
             return None  # the edit of the other half would be lost, or removes both halves
         if action == "strip":
-            start, end = removal(task.answer, span[0], _end_of_sentence(task.answer, theirs[1]))
+            start, end = removal_span(
+                task.answer, span[0], _end_of_sentence(task.answer, theirs[1])
+            )
         elif comes_first:
             start, end = theirs[1], span[1]
         else:

@@ -22,7 +22,7 @@ __all__ = [
     "is_covered",
     "lookahead_for_removal",
     "make_edit",
-    "removal",
+    "removal_span",
     "rewordings",
     "verdicts_after",
     "without_overlaps",
@@ -90,7 +90,7 @@ def make_edit(  # noqa: PLR0913  (an edit has six parts)
     )
 
 
-def removal(text: str, start: int, end: int) -> tuple[int, int]:
+def removal_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Widen a span so that removing it leaves no double space and no empty list item."""
     line_start = text.rfind("\n", 0, start) + 1
     newline = text.find("\n", end)

@@ -27,7 +27,7 @@ from langgraph.types import Command
 from langchain_groundedness._runtime.options import require_one_of
 from langchain_groundedness.audit import AuditLog, AuditRecord, Review
 from langchain_groundedness.audit.record import new_id
-from langchain_groundedness.correction.edits import apply_edits, make_edit, removal
+from langchain_groundedness.correction.edits import apply_edits, make_edit, removal_span
 from langchain_groundedness.decision import DecisionPolicy
 from langchain_groundedness.decision.modes import MODES, effect_on
 from langchain_groundedness.exceptions import (
@@ -51,8 +51,8 @@ from langchain_groundedness.middleware.messages import (
     edited_fields,
     empty_like,
     in_paragraphs,
-    rewritten,
-    values_of,
+    leaf_values,
+    with_structured_answer,
     with_text,
 )
 from langchain_groundedness.middleware.review_decisions import (
@@ -222,7 +222,7 @@ class Actions:
     def placeholders(self, turn: Turn) -> list[BaseMessage]:
         """Return the placeholder messages of an answer that waits for a decision."""
         if turn.structured is not None:
-            return rewritten(turn.own_messages, None, self.blocked_message)
+            return with_structured_answer(turn.own_messages, None, self.blocked_message)
         return _with_answer(turn, self.blocked_message)
 
     def _unchanged(
@@ -254,7 +254,7 @@ class Actions:
         if value is None:
             return _withheld(turn, result, self.blocked_message, "blocked")
         shown = f"Returning structured response: {value}"
-        messages = rewritten(turn.own_messages, value, shown)
+        messages = with_structured_answer(turn.own_messages, value, shown)
         return {**_update(turn, fixed, "corrected", messages), "structured_response": value}
 
 
@@ -286,7 +286,7 @@ def _withheld(
         result = result.model_copy(update={"final": final})
     if turn.structured is None:
         return _update(turn, result, outcome, _with_answer(turn, text))
-    update = _update(turn, result, outcome, rewritten(turn.own_messages, None, text))
+    update = _update(turn, result, outcome, with_structured_answer(turn.own_messages, None, text))
     return {**update, "structured_response": None}
 
 
@@ -331,7 +331,7 @@ def without_failed_claims(
         start, end = verdict.claim.start, verdict.claim.end
         if start is None or end is None:
             return None
-        removals.append((*removal(text, start, end), verdict.claim.id))
+        removals.append((*removal_span(text, start, end), verdict.claim.id))
     cuts = _merged_removals(text, removals)
     changes = [edit for edit in result.edits if edit.replacement]
     kept = [e for e in changes if not any(e.start < c.end and c.start < e.end for c in cuts)]
@@ -815,7 +815,7 @@ def _schema_of(placeholder: Any, response_format: Any = None) -> Any:
 def _digest_of(message: BaseMessage | None, structured: Any) -> str:
     """Return a digest of all that users may read of an answer."""
     text = "" if message is None else str(message.text)
-    return _digest(repr((text, values_of(structured))))
+    return _digest(repr((text, leaf_values(structured))))
 
 
 def _digest(text: str) -> str:

@@ -35,8 +35,8 @@ __all__ = [
     "edited_fields",
     "empty_like",
     "in_paragraphs",
-    "rewritten",
-    "values_of",
+    "leaf_values",
+    "with_structured_answer",
     "with_text",
     "without_annotations",
 ]
@@ -186,7 +186,7 @@ def _annotations(result: GroundednessResult, first: int, last: int) -> Iterator[
     """Yield the annotations between two offsets, relative to the first."""
     edited = {edit.claim_id for edit in result.edits if edit.correction}
     for verdict in result.claims:
-        span = moved(result.edits, verdict)
+        span = span_after_edits(result.edits, verdict)
         if span is None:
             continue
         start, end = max(span[0], first), min(span[1], last)
@@ -220,17 +220,17 @@ def _citation(citation: Citation, start: int, end: int, found: dict[str, Any]) -
     return native
 
 
-def moved(edits: Sequence[Edit], verdict: ClaimVerdict) -> tuple[int, int] | None:
+def span_after_edits(edits: Sequence[Edit], verdict: ClaimVerdict) -> tuple[int, int] | None:
     """Find the span of a claim in the edited text."""
     start, end = verdict.claim.start, verdict.claim.end
     if start is None or end is None:
         return None
-    new_start = _moved(edits, start, after=False)
-    new_end = _moved(edits, end, after=True)
+    new_start = _offset_after_edits(edits, start, after=False)
+    new_end = _offset_after_edits(edits, end, after=True)
     return (new_start, new_end) if new_start < new_end else None
 
 
-def _moved(edits: Sequence[Edit], place: int, *, after: bool) -> int:
+def _offset_after_edits(edits: Sequence[Edit], place: int, *, after: bool) -> int:
     shift = 0
     for edit in edits:
         grown = len(edit.replacement) - (edit.end - edit.start)
@@ -274,7 +274,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
             return None
         old = changes.get(leaf.path, leaf.text)
         changes[leaf.path] = old[: start - leaf.start] + new + old[end - leaf.start :]
-    values = dict(values_of(value))
+    values = dict(leaf_values(value))
     new_leaves = {
         path: new.strip() or ("" if isinstance(values[path], str) else None)
         for path, new in changes.items()
@@ -285,7 +285,7 @@ def edited_fields(value: Any, text: str, edits: Sequence[Edit]) -> Any | None:
     except Exception:  # noqa: BLE001  (whatever a validator or a computed field raises)
         return None
     # A validator may change what it has read already.
-    kept = dict(values_of(new_value))
+    kept = dict(leaf_values(new_value))
     same = all(kept.get(path) == leaf for path, leaf in values.items() if path not in changes)
     return new_value if same else None
 
@@ -296,7 +296,9 @@ def in_paragraphs(value: Any, text: str) -> str:
     return "\n\n".join(parts) if "\n".join(parts) == text else text
 
 
-def rewritten(messages: Sequence[BaseMessage], value: Any, text: str) -> list[BaseMessage]:
+def with_structured_answer(
+    messages: Sequence[BaseMessage], value: Any, text: str
+) -> list[BaseMessage]:
     """Replace a structured answer in the messages that repeat it."""
     arguments = {} if value is None else as_arguments(value)
     new: list[BaseMessage] = []
@@ -353,10 +355,10 @@ def _leaves(value: Any, text: str) -> list[_Leaf]:
             at = found[-1].end + len(between)
         return found
     # The text is one of the fields.
-    return [_Leaf(path, 0, text) for path, leaf in values_of(value) if leaf == text][:1]
+    return [_Leaf(path, 0, text) for path, leaf in leaf_values(value) if leaf == text][:1]
 
 
-def values_of(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
+def leaf_values(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
     """Give the values of a structured answer with their places."""
     return [(path, leaf) for path, _, leaf in iter_leaves(value)]
 

@@ -13,7 +13,7 @@ from langchain_groundedness.correction.edits import (
     apply_edits,
     earliest_removal_start,
     make_edit,
-    removal,
+    removal_span,
     without_overlaps,
 )
 from langchain_groundedness.decision.conditions import TruthValue
@@ -64,7 +64,7 @@ class ReleaseRules:
         if self.on_unchecked == "hold_back":
             refused += [v.claim.id for v in left if v.verdict == "unchecked"]
         if refused:
-            start, end = removal(text, sentence.start, sentence.end)
+            start, end = removal_span(text, sentence.start, sentence.end)
             return (make_edit(text, refused[0], start, end, ""),)
         if not (marker := self.marker(left)):
             return tuple(made)

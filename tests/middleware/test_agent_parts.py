@@ -17,7 +17,7 @@ from langchain_groundedness.middleware.messages import (
     as_arguments,
     edited_fields,
     in_paragraphs,
-    moved,
+    span_after_edits,
     without_annotations,
 )
 from langchain_groundedness.types import Edit
@@ -94,7 +94,7 @@ def judged_answers(draw: st.DrawFn) -> GroundednessResult:
 def test_a_claim_is_found_again_after_edits(found: GroundednessResult) -> None:
     new = {edit.claim_id: edit.replacement for edit in found.edits}
     for each in found.claims:
-        span = moved(found.edits, each)
+        span = span_after_edits(found.edits, each)
         assert span is not None
         expected = new[each.claim.id] + "." if each.claim.id in new else each.claim.text
         assert found.answer[slice(*span)] == expected
@@ -111,7 +111,7 @@ def test_nothing_that_failed_stays_and_nothing_else_goes(found: GroundednessResu
     assert fixed.answer == apply_edits(found.original_answer, fixed.edits)
     for each in found.claims:
         if each in stays:
-            assert moved(fixed.edits, each) is not None
+            assert span_after_edits(fixed.edits, each) is not None
         else:
             assert each.claim.text not in fixed.answer.split()
 
