@@ -77,14 +77,15 @@ bench: $(VENV)/.test $(VENV)/.encoder ## print accuracy beside baselines (and CR
 		echo; echo "$$script $$*"; $(BIN)/python "$$script" "$$@" || missed="$$missed $$script"; \
 	done; test -z "$$missed" || { echo "failed, or missed a target:$$missed" >&2; exit 1; }
 
-train: $(VENV)/.encoder ## train the embedded verifier anew on DATA=, between files in WORK= (takes hours; resumes if interrupted)
+train: $(VENV)/.encoder ## train the embedded verifier further on DATA=, between files in WORK= (takes hours; resumes if interrupted)
 	@test -n "$(WORK)" || { echo "say where to work: make train WORK=path/to/folder" >&2; exit 2; }
 	$(BIN)/python training/count_words.py --data $(DATA)
 	$(BIN)/python training/make_pairs.py --data $(DATA) --out $(WORK)/pairs
-	$(BIN)/python training/train_encoder.py --work $(WORK)
-	$(BIN)/python training/export_encoder.py --work $(WORK)
+	$(BIN)/python training/train_encoder.py --work $(WORK) --teacher training/checkpoint/encoder-fp16.safetensors
+	$(BIN)/python training/export_encoder.py --work $(WORK) --mean-with training/checkpoint/encoder-fp16.safetensors 0.8
 	$(BIN)/python training/train_signals.py --data $(DATA) --cache $(WORK)/signals
 	$(BIN)/python training/train_combination.py --data $(DATA) --work $(WORK) --cache $(WORK)/signals
+	$(BIN)/python training/train_checkworthiness.py --data $(DATA)
 
 fault-test: $(VENV)/.test ## print what every fault of a model's server does at every entry point
 	$(BIN)/python benchmarks/faults.py $(ARGS)

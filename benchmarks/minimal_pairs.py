@@ -7,6 +7,7 @@ accepted either, so it counts as caught, but under another name.
 """
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from langchain_groundedness.types import Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification import EmbeddedVerifier
 
 _ROWS = Path(__file__).with_suffix(".jsonl")
+_FEWEST_RIGHT = 82
+_MOST_PASSING = 4
 
 
-def main() -> None:
-    """Print what went wrong, and the counts."""
+def main() -> int:
+    """Print what went wrong, the counts and the goals that are missed; exit status 1 if any is."""
     counts: Counter[str] = Counter()
     for row in map(json.loads, _ROWS.read_text(encoding="utf-8").splitlines()):
         expected = [claim["verdict"] for claim in row["claims"]]
@@ -30,6 +33,15 @@ def main() -> None:
             if outcome != "right":
                 print(f"{outcome:18} {verdict.verdict:13} {verdict.claim.text}")
     print(", ".join(f"{outcome} {number}" for outcome, number in counts.most_common()))
+    missed = []
+    if counts["right"] < _FEWEST_RIGHT:
+        missed.append(f"right {counts['right']}, the goal is {_FEWEST_RIGHT}")
+    if counts["wrongly supported"] > _MOST_PASSING:
+        passing = counts["wrongly supported"]
+        missed.append(f"wrongly supported {passing}, the goal is at most {_MOST_PASSING}")
+    for each in missed:
+        print(f"missed: {each}")
+    return int(bool(missed))
 
 
 def _verdicts(row: dict[str, Any]) -> list[ClaimVerdict]:
@@ -50,4 +62,4 @@ def _outcome(verdict: str, wanted: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

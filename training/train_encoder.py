@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from encoder_network import EvidenceEncoder, load_start, pair_tokenizer, pretrained
+from encoder_network import EvidenceEncoder, load_start, pair_tokenizer
 from safetensors.torch import save_file
 from sklearn.metrics import roc_auc_score
 
@@ -88,6 +88,7 @@ STAGES = {
 }
 """In the order they are run."""
 
+_SHIPPED = Path(__file__).parent / "checkpoint" / "encoder-fp16.safetensors"
 _NEW = {*_WRITTEN, "pronouns", "records"}
 """Sets whose labels alone are learned: no teacher knows them better."""
 _LABELS = {"supported": 0, "contradicted": 1, "unverifiable": 2, "unsupported": 3}
@@ -117,7 +118,11 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="folder with pairs/; weights go here"
     )
-    parser.add_argument("--start", type=Path, help="what the first stage starts from")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="weights or folder of a model to start from; by default the shipped weights",
+    )
     parser.add_argument("--teacher", type=Path, help="whose view of the older sets is kept")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -134,7 +139,7 @@ def main() -> None:
         if not weights.exists():
             earlier = STAGES[name].start
             if start is None:
-                start = options.work / f"{earlier}.safetensors" if earlier else pretrained()
+                start = options.work / f"{earlier}.safetensors" if earlier else _SHIPPED
             training = _Training(
                 STAGES[name]._replace(without=options.without),
                 options.work,

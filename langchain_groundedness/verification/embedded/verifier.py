@@ -58,8 +58,8 @@ class EmbeddedVerifier(PooledVerifier):
     trained on claims that people judged, weighs both. A claim below the threshold is `contradicted`
     if a sentence about the same thing differs in a value, name, date or polarity, or if the encoder
     is sure that it does, and `unverifiable` otherwise. Without documents, or with blank ones only,
-    every claim is `unchecked`. The encoder reads English; where claim or evidence are in another
-    language, the signals judge alone.
+    every claim is `unchecked`. It reads English: if claim or evidence are in another language, a claim
+    that a sentence states word for word is `supported`, and others are `unchecked`.
 
     Claims that are asked about at the same time, by `batch` or by many `ainvoke`, go through the
     encoder together, in a thread of its own.
@@ -82,8 +82,8 @@ class EmbeddedVerifier(PooledVerifier):
     """The probability from which a claim counts as supported; `None` for that of the profile."""
     profile: Literal["balanced", "strict"] = "balanced"
     """`balanced` makes the fewest mistakes of both kinds; with `strict`, at most a tenth of the
-    unsupported claims of any set that it was measured on pass, and it misses more of the supported
-    ones."""
+    unsupported claims pass in each set that people judged, held back from training, and it misses
+    more of the supported ones."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Processor threads of the encoder; by default one per core, four at most."""
 
