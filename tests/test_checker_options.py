@@ -300,6 +300,14 @@ def test_a_name_that_no_provider_has_is_an_error_that_says_so() -> None:
         GroundednessRunnable(model="nobody:nothing")
 
 
+def test_a_named_model_without_a_key_is_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigurationError, match=r"model: .*'openai:gpt-4o-mini'.*OPENAI_API_KEY"):
+        check("Rome is old.", ["Rome is old."], model="openai:gpt-4o-mini")
+
+
 def test_a_named_model_without_the_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

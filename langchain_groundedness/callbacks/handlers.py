@@ -449,8 +449,8 @@ class _RunCheck:
         reasons = [each.reason or "" for each in result.claims if each.verdict == "unchecked"]
         if reasons:
             found = "; ".join(sorted(set(reasons)))
-            details = (len(reasons), len(result.claims), self.root.run_id, found)
-            logger.warning("%d of %d claims of run %s are unchecked: %s", *details)
+            details = (self.root.run_id, len(reasons), len(result.claims), found)
+            logger.warning("run %s: unchecked claims: %d of %d: %s", *details)
         return result
 
 

@@ -31,7 +31,14 @@ def _chat_model(value: object) -> object:
         if not value.strip():
             msg = "got an empty name; give provider:name, such as openai:gpt-4o-mini, or an object"
             raise ValueError(msg)
-        return require("langchain.chat_models", extra="agents").init_chat_model(value)
+        init_chat_model = require("langchain.chat_models", extra="agents").init_chat_model
+        try:
+            return init_chat_model(value)
+        except (ImportError, ValueError):  # LangChain says what to install, or which names it takes
+            raise
+        except Exception as exc:
+            msg = f"{value!r} cannot be used ({type(exc).__name__}): {exc}"
+            raise ValueError(msg) from exc
     return as_runnable(value)
 
 
