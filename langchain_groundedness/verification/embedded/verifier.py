@@ -58,8 +58,8 @@ class EmbeddedVerifier(PooledVerifier):
     trained on claims that people judged, weighs both. A claim below the threshold is `contradicted`
     if a sentence about the same thing differs in a value, name, date or polarity, or if the encoder
     is sure that it does, and `unverifiable` otherwise. Without documents, or with blank ones only,
-    every claim is `unchecked`. It reads English: of claims or evidence in another language, only what
-    a sentence states word for word is `supported`, and the rest is `unchecked`.
+    every claim is `unchecked`. It reads English: of claims or evidence in other languages, only
+    what a sentence states word for word is `supported`; the rest is `unchecked`.
 
     Claims that are asked about at the same time, by `batch` or by many `ainvoke`, go through the
     encoder together, in a thread of its own.
