@@ -11,6 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from facts import FACTS, Fact, say
 from false_edits import FALSE_EDITS
 from frames import framed_pairs
 from passages import CONTRAST_PAIRS, Passage, read_document_claims, read_passages
-from pronouns import with_pronouns
+from pronouns import join_sentences, with_pronouns
 from records import kinds, recorded
 from rule_claims import made_claims, reworded
 from true_edits import lower_first
@@ -65,6 +66,8 @@ _ABOUT_ONE = ("factscore", "begin", "bump", "cg2c", "defacto", "wice")
 _EDITED = ("factscore", "begin", "ragtruth_qa", "bump", "cg2c", "defacto", "dialogue")
 """Sets whose supported claims are made false."""
 _FALSE_EACH = 2
+_JOINED_EACH = 2
+"""Claims of two sentences that are made of each document."""
 _WHOLE = 0.55
 """Of the facts made by rule: those that are all that their sentence says."""
 _ANSWERED = 0.08
@@ -136,6 +139,7 @@ def main() -> None:
         "document_claims": lambda: _document_claims(data),
         "pronouns": lambda: _pronouns(data),
         "left_out": lambda: _left_out(data),
+        "joined": lambda: _joined(data),
     }
     for name, source in sources.items():
         path = options.out / f"{name}.jsonl.gz"
@@ -399,6 +403,40 @@ def _left_out(data: Path) -> Iterator[Row]:
             group = f"{known[0][:80]} {claim}"
             for read, label in zip(readings, ("supported", "unverifiable"), strict=True):
                 yield _row(read, claim, label, group=group, document=known[0]) | {"part": part}
+
+
+def _joined(data: Path) -> Iterator[Row]:
+    """Claims that say what two neighbouring sentences say, and the same with an error in one."""
+    chosen = random.Random(11)
+    for document in _documents(data):
+        sentences = [" ".join(s.text.split()) for s in split_sentences(document)]
+        article, evidence = Article("", (document,), tuple(sentences)), Evidence([document])
+        pairs = [pair for pair in pairwise(sentences) if join_sentences(*pair)]
+        for first, second in chosen.sample(pairs, k=min(len(pairs), _JOINED_EACH)):
+            said = [reworded(each, article, chosen) for each in (first, second)]
+            said = said if join_sentences(*said) else [first, second]
+            claims = [(join_sentences(*said), "supported")]
+            for place in (0, 1):
+                for edit, label in chosen.sample(list(FALSE_EDITS.values()), k=len(FALSE_EDITS)):
+                    halves = list(said)
+                    halves[place] = edit(halves[place], article, chosen) or ""
+                    claim = join_sentences(*halves)
+                    if claim and halves[place].rstrip(".") not in document:
+                        claims.append((claim, label))
+                        break
+            for claim, label in claims:
+                read = evidence.read(claim, words=_LENGTHS[1])
+                if read:
+                    yield _row(read, claim, label, group=f"{first} {second}", document=document)
+
+
+def _documents(data: Path) -> Iterator[str]:
+    """Give texts of contrast pairs, of the judged sets and of articles, each once."""
+    yield from (passage.text for passage in read_passages(CONTRAST_PAIRS))
+    for name in CLAIM_SETS + CONTRAST_SETS:
+        if name != "tables":
+            yield from dict.fromkeys(d for e in read_set(data, name) for d in e.documents)
+    yield from (" ".join(a.paragraphs) for a in read_articles(data / "train" / _ARTICLES))
 
 
 def _supported(

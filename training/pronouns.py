@@ -1,4 +1,4 @@
-"""Claims as they stand within an answer, with a pronoun or a part of the name as subject."""
+"""Claims as they stand within an answer: with a pronoun as subject, or two sentences in one."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from langchain_groundedness.text.sentences import split_sentences
 
-__all__ = ["with_pronouns"]
+__all__ = ["join_sentences", "with_pronouns"]
 
 _VERBS = "is|was|are|were|has|had|have|will|would|can|could|may|must|does|did|do"
 _SUBJECT = re.compile(
@@ -23,6 +23,9 @@ _OPENINGS = frozenset(
     """.split()  # noqa: SIM905  (a word list reads better as words)
 )
 """Words that open a claim whose subject is no name."""
+_PREDICATE = re.compile(rf"(?P<pronoun>He|She|It|They) (?P<rest>(?:{_VERBS}|[a-z]+(?:ed|s))\b.+)\.")
+_MOST_JOINED = 40
+"""Words of a claim that says what two sentences say."""
 _SHORTENED = 0.3
 """Share of the names of several words that are cut to the last one."""
 _PLURAL = {"are", "were", "have", "do"}
@@ -62,6 +65,29 @@ def with_pronouns(
         for match, claim, label in found
         if match["subject"].split()[-1] == last
     ]
+
+
+def join_sentences(first: str, second: str) -> str | None:
+    """Say what two neighbouring sentences say in one: "It was built in 1990 and has two floors".
+
+    Args:
+        first: A sentence.
+        second: The one behind it.
+
+    Returns:
+        Both, if the second begins with a pronoun and a verb and the first with a name or a thing.
+    """
+    more, subject = _PREDICATE.fullmatch(second), _SUBJECT.match(first)
+    if more is None or subject is None or not first.endswith("."):
+        return None
+    opening = subject["subject"].split()[0]
+    is_person = more["pronoun"] in ("He", "She")
+    if opening in _OPENINGS or is_person == (opening == "The"):
+        return None  # "Otto Klein built the museum. It opened in 1950": of something else
+    if (more["pronoun"] == "They") != (subject["verb"] in _PLURAL):
+        return None
+    claim = f"{first[:-1]} and {more['rest']}."
+    return claim if len(claim.split()) <= _MOST_JOINED else None
 
 
 def _short(match: re.Match[str], text: str, chosen: random.Random) -> str:
