@@ -1,6 +1,7 @@
 """How a chat model's verdicts are read: a reply in the grammar below counts, and nothing else does.
 
-A reply is one JSON object, as text or as the arguments of one call of the tool `VerdictLines`:
+A reply is one JSON object, as text or as the arguments of one call of the tool `VerdictLines`
+(its schema and the prompts are in `llm/prompts.py`):
 
     {"tag": TAG, "lines": [LINE, ...]}
 
