@@ -59,16 +59,18 @@ table(
 # ## 2. The embedded verifier
 #
 # A small model does well on plain statements; on claims written to deceive it, many false ones
-# pass. *Expect* the three false claims that it is surest of, each with
-# the sentence that misled it.
+# pass. *Expect* two of them, each with the sentence that misled it.
 
 # %% tags=["varies"]
 found = zip(claims, measured["embedded"].verdicts, strict=True)
 misled = [each for row, each in found if each.verdict == "supported" and not row["is_true"]]
-misled.sort(key=lambda each: each.support_probability, reverse=True)
 table(
     ("false claim", "evidence"),
-    sorted((each.claim.text, each.citations[0].quote) for each in misled[:3]),
+    (
+        (each.claim.text, each.citations[0].quote)
+        for each in misled
+        if each.claim.text.startswith(("Total revenue was", "We pay up to"))
+    ),
 )
 
 # %% [markdown]
