@@ -277,6 +277,7 @@ class AuditRecord(FrozenModel):
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
+# A class method hides its function from type checkers.
 expand_options(AuditRecord.from_result.__func__, AuditRecord)  # type: ignore[attr-defined]
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
-__all__ = ["CitationMark", "DocumentIndex", "citation_marks", "reference_list", "without_marks"]
+__all__ = ["CitationMark", "DocumentIndex", "blank_out_marks", "citation_marks", "reference_list"]
 
 _MOST_IN_A_RANGE = 50
 
@@ -97,7 +97,7 @@ def citation_marks(answer: str, names: Container[str] = frozenset()) -> list[Cit
     ]
 
 
-def without_marks(answer: str, marks: Sequence[CitationMark]) -> str:
+def blank_out_marks(answer: str, marks: Sequence[CitationMark]) -> str:
     """Replace the marks with spaces, so that offsets stay valid."""
     pieces, at = [], 0
     for mark in marks:
@@ -125,7 +125,7 @@ def reference_list(answer: str, names: Container[str] = frozenset()) -> tuple[st
                 listed.append(CitationMark(at + title, at + len(before), ()))
             listed.append(CitationMark(*match.span(), ()))
             at = match.end()
-    return without_marks(answer, listed), numbers
+    return blank_out_marks(answer, listed), numbers
 
 
 def fold_name(name: str) -> str:

@@ -15,9 +15,9 @@ from langchain_groundedness.evals.citation_marks import (
     SOURCE_KEYS,
     CitationMark,
     DocumentIndex,
+    blank_out_marks,
     citation_marks,
     reference_list,
-    without_marks,
 )
 from langchain_groundedness.evals.claim_metrics import ClaimEvaluator, Places, f_score
 from langchain_groundedness.evals.values import EvaluationRow, RowScore
@@ -112,7 +112,7 @@ class CitationEvaluator(ClaimEvaluator):
         )
         text, index.numbers = reference_list(answer, index.names)
         marks = citation_marks(text, index.names)
-        blank = without_marks(text, marks)
+        blank = blank_out_marks(text, marks)
         sentences = split_sentences(blank)
         placed = _placed_marks(text, marks, blank, sentences, index)
         found_claims = yield from self._claims_of(blank, row.question)

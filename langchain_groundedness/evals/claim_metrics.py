@@ -21,9 +21,9 @@ from langchain_groundedness._runtime.options import AnyRunnable
 from langchain_groundedness._runtime.telemetry import count
 from langchain_groundedness.display.counts import format_count
 from langchain_groundedness.evals.citation_marks import (
+    blank_out_marks,
     citation_marks,
     reference_list,
-    without_marks,
 )
 from langchain_groundedness.evals.evaluator import Evaluator, RowFailedError
 from langchain_groundedness.evals.prompts import FEW_SHOT_VERIFICATION_PROMPT, FaithfulnessExample
@@ -463,7 +463,7 @@ class AnswerCorrectnessEvaluator(_ComparingEvaluator):
 def _without_citations(answer: str) -> str:
     """Remove citations from an answer: the number in `[5]` is not a fact."""
     text, _ = reference_list(answer)
-    return without_marks(text, citation_marks(text))
+    return blank_out_marks(text, citation_marks(text))
 
 
 def average_precision(relevant: list[bool]) -> float:

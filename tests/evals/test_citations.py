@@ -16,9 +16,9 @@ from langchain_groundedness import ClaimVerdict, VerificationTask
 from langchain_groundedness.evals import CitationEvaluator
 from langchain_groundedness.evals.citation_marks import (
     DocumentIndex,
+    blank_out_marks,
     citation_marks,
     reference_list,
-    without_marks,
 )
 from langchain_groundedness.testing import ScriptedClaimExtractor, ScriptedVerifier
 
@@ -58,13 +58,13 @@ def test_marks_are_found_as_they_are_written(text: str, targets: list[Any]) -> N
 def test_the_text_of_a_link_stays_and_the_rest_of_a_mark_becomes_space() -> None:
     text = "See [the guide](guide.md) for it [1]."
     spaces = text.replace("[the guide](guide.md)", " the guide" + " " * len("](guide.md)"))
-    assert without_marks(text, citation_marks(text)) == spaces.replace("[1]", "   ")
+    assert blank_out_marks(text, citation_marks(text)) == spaces.replace("[1]", "   ")
 
 
 @given(st.text(alphabet="ab1,-.[]()#:/ \n`source.md\u3010\u3011", max_size=80))
 def test_blanking_keeps_every_offset(text: str) -> None:
     marks = citation_marks(text)
-    left = without_marks(text, marks)
+    left = blank_out_marks(text, marks)
     assert len(left) == len(text)
     assert all(mark.targets for mark in marks)
     assert all(b in (a, " ") for a, b in zip(text, left, strict=True))

@@ -16,7 +16,11 @@ from langchain_groundedness.calibration import Calibration
 from langchain_groundedness.calibration.thresholds import require_installed_encoder
 from langchain_groundedness.claims.extractors import SentenceClaimExtractor
 from langchain_groundedness.display.counts import count_of, format_count
-from langchain_groundedness.evals.citation_marks import DocumentIndex, citation_marks, without_marks
+from langchain_groundedness.evals.citation_marks import (
+    DocumentIndex,
+    blank_out_marks,
+    citation_marks,
+)
 from langchain_groundedness.evals.columns import read_row
 from langchain_groundedness.evals.composite import CompositeScore
 from langchain_groundedness.evals.evaluator import run_row_flow
@@ -366,7 +370,7 @@ class AnswerValidator(EqualByOptions, FlowRunnable[Any, RowValidation]):
             return _unchecked_because(_NOT_CHECKED, "not_cited", text)
         # Marks state nothing; offsets stay those of the answer.
         source = CheckInput(
-            question=row.question, answer=without_marks(answer, marks), documents=documents
+            question=row.question, answer=blank_out_marks(answer, marks), documents=documents
         )
         found = _NOT_CHECKED.model_copy(update={"citations": citations})
         return (yield from self._in_stages(found, row, source))
