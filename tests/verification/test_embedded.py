@@ -84,7 +84,7 @@ def test_what_no_document_says_is_unverifiable_and_named() -> None:
     )
     assert supported.verdict == "supported"
     assert invented.verdict == "unverifiable"
-    assert invented.explanation == "No passage mentions: 4 million inhabitants."
+    assert invented.explanation == 'No passage mentions "4 million inhabitants".'
 
 
 @pytest.mark.parametrize(
