@@ -75,7 +75,8 @@ class HeldOut(NamedTuple):
     @property
     def encoder(self) -> Floats:
         """Its log odds of support."""
-        return support_log_odds(self.logits)
+        with np.errstate(invalid="ignore"):  # of what it did not read
+            return support_log_odds(self.logits)
 
     @property
     def features(self) -> Floats:
