@@ -232,7 +232,7 @@ def _supported(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     against = evidence.finding if evidence.finding and _conflicts(evidence.finding, cited) else None
     found = np.max([window.found, *(other.found for other in elsewhere)], axis=0)
     missing = _missing(evidence.statement, found)
-    explanation = f"Words not found there: {missing}." if missing else ""
+    explanation = f"Words not found there: {', '.join(missing)}." if missing else ""
     citations = evidence.cite(cited)
     if against:
         differing = f"Elsewhere the documents differ: {_wording(against.difference)}"
@@ -386,11 +386,11 @@ def _why_unverifiable(statement: ParsedClaim, match: Match | None) -> str:
         return "The claim contains nothing to search for."
     missing = _missing(statement, match.best[-1].found if match else None)
     if missing:
-        return f"No passage mentions {missing}."
+        return f"No passage mentions {' or '.join(missing)}."
     return "The words of the claim are in the documents, but no passage says this."
 
 
-def _missing(statement: ParsedClaim, found: Floats | None) -> str:
+def _missing(statement: ParsedClaim, found: Floats | None) -> list[str]:
     """Quote what was not found; neighbouring words make one phrase."""
 
     def is_missing(numbered: tuple[int, Item]) -> bool:
@@ -402,7 +402,7 @@ def _missing(statement: ParsedClaim, found: Floats | None) -> str:
         places = [statement.place(item) for _, item in run]
         if missing:
             phrases.append(statement.text[places[0].start : max(place.end for place in places)])
-    return ", ".join(f'"{phrase}"' for phrase in dict.fromkeys(phrases))
+    return [f'"{phrase}"' for phrase in dict.fromkeys(phrases)]
 
 
 def find_difference(
