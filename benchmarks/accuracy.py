@@ -17,7 +17,6 @@ without a threshold of their own get that of the best mean balanced accuracy on 
 
 import argparse
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -99,18 +98,13 @@ def main() -> int:
         name: _scored(found, without(sets, name), options.cross_encoder)
         for name, found in sets.items()
     }
-    seconds = {}
     fitted_on = dict(sets)
     for name in _BENCHMARK_SETS:
         found = _benchmark(options.data, name, signals, cache=options.cache)
-        begun = time.perf_counter()
         scores[f"benchmark {name}"] = _scored(found, fitted_on, options.cross_encoder)
-        seconds[name] = (time.perf_counter() - begun) / len(found.examples)
         sets[f"benchmark {name}"] = found
     thresholds = _thresholds(sets, scores)
     reached = _print_tables(sets, scores, thresholds)
-    for name, each in seconds.items():
-        print(f"benchmark {name}: {each * 1000:.1f} ms a claim, all in all")
     missed = list(_missed(reached))
     for each in missed:
         print(f"missed: {each}")
