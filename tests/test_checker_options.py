@@ -308,6 +308,23 @@ def test_a_named_model_without_a_key_is_an_error_that_says_so(
         check("Rome is old.", ["Rome is old."], model="openai:gpt-4o-mini")
 
 
+def test_a_named_model_without_its_package_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lacking(_: str) -> None:
+        msg = "Please install it with `pip install -U langchain-tin`"
+        raise ImportError(msg)
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lacking)
+    with pytest.raises(MissingDependencyError, match=r"'tin:can'.*pip install -U langchain-tin"):
+        check("Rome is old.", ["Rome is old."], model="tin:can")
+
+
+def test_an_unknown_option_of_a_runnable_is_named_with_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"on_contradict: no such option; options are: .*"):
+        GroundednessRunnable(on_contradict="correct")  # type: ignore[call-arg]
+
+
 def test_a_named_model_without_the_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -467,7 +467,7 @@ def test_without_a_document_the_usage_is_said(check: Run, arguments: Sequence[st
 
 def test_what_to_do_next_is_said_where_there_is_something_to_do(check: Run) -> None:
     contradicted = check("--answer", FALSE, "report.md")
-    assert "Next: the same with --on-contradicted correct" in contradicted.out
+    assert "Next: run it again with --on-contradicted correct" in contradicted.out
     assert "Next" not in check("--answer", TRUE, "report.md").out
     assert "Next" not in check("--answer", FALSE, "report.md", "--json").out
     corrected = check("--answer", FALSE, "report.md", "--on-contradicted", "correct")

@@ -159,7 +159,7 @@ def _option_faults(error: ValidationError, accepted: str) -> Iterator[OptionFaul
             yield from (fault._replace(path=(*path, *fault.path)) for fault in inner.faults)
             continue
         unknown = detail["type"] == "extra_forbidden"
-        problem = detail["msg"].removeprefix("Value error, ")
+        problem = "no such option" if unknown else detail["msg"].removeprefix("Value error, ")
         addition = f"; options are: {accepted}" if unknown else _given_value(detail)
         wanted = detail.get("ctx", {})
         constructor = _CONSTRUCTORS.get(str(wanted.get("class", wanted.get("class_name"))))

@@ -142,7 +142,7 @@ def _print_result(result: GroundednessResult, *, as_json: bool) -> None:
     else:
         Console().print(render(result))
         if result.verdict == "has_contradictions" and not result.edits:
-            options.next_step("the same with --on-contradicted correct, which corrects the answer")
+            options.next_step("run it again with --on-contradicted correct to correct the answer")
     if _exit_code(result) == FAILED:
         reasons = dict.fromkeys(found.reason for found in result.claims if found.reason)
         why = "; ".join(reasons or result.decision.reasons)

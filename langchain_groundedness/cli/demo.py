@@ -27,7 +27,8 @@ it. The check behind it is real: the embedded verifier, offline, without a key.
 """
 _END = """
 build_chain().pipe(GroundednessRunnable(on_contradicted='correct')).stream(QUESTION)
-Next: `langchain-groundedness serve FOLDER` answers questions about your documents in a browser."""
+Next: `langchain-groundedness serve FOLDER --model PROVIDER:NAME` answers questions about your \
+documents in a browser."""
 _DELAY = 0.008
 """Seconds between two characters of the answer, for people to read along."""
 

@@ -8,7 +8,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BeforeValidator
 
 from langchain_groundedness._runtime.options import as_runnable
-from langchain_groundedness.exceptions import require
+from langchain_groundedness.exceptions import MissingDependencyError, require
 from langchain_groundedness.types import AcceptedTypes
 
 __all__ = [
@@ -34,8 +34,11 @@ def _chat_model(value: object) -> object:
         init_chat_model = require("langchain.chat_models", extra="agents").init_chat_model
         try:
             return init_chat_model(value)
-        except (ImportError, ValueError):  # LangChain says what to install, or which names it takes
+        except ValueError:  # LangChain says which names it takes
             raise
+        except ImportError as exc:  # LangChain says what to install
+            msg = f"model {value!r}: {exc}"
+            raise MissingDependencyError(msg) from exc
         except Exception as exc:
             msg = f"{value!r} cannot be used ({type(exc).__name__}): {exc}"
             raise ValueError(msg) from exc

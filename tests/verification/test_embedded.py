@@ -162,6 +162,14 @@ def test_the_correction_is_the_sentence_that_says_most_of_the_claim() -> None:
     assert (verdict.verdict, verdict.correction) == ("contradicted", says_so)
 
 
+def test_a_correction_from_a_list_has_no_list_marker() -> None:
+    verdict = check("The API still accepts XML.", "- The API no longer accepts XML.\n- CSV is new.")
+    assert (verdict.verdict, verdict.correction) == (
+        "contradicted",
+        "The API no longer accepts XML.",
+    )
+
+
 @pytest.mark.parametrize(
     ("claim", "about_it", "about_another", "correction"),
     [

@@ -13,7 +13,7 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import NDArray
 
-from langchain_groundedness.text.markdown import is_table_row
+from langchain_groundedness.text.markdown import blocks
 from langchain_groundedness.types import Citation, Claim, ClaimVerdict, VerificationTask
 from langchain_groundedness.verification.embedded.contradictions import (
     Difference,
@@ -317,8 +317,10 @@ def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
 
 
 def _sentence(citation: Citation) -> str | None:
-    """Return a quote that can stand in for a sentence; a table row cannot."""
-    return None if is_table_row(citation.quote) else citation.quote
+    """Return what a quote says, without a list marker, if it can stand in for a sentence."""
+    block, *others = blocks(citation.quote)
+    is_sentence = not others and block.kind in ("prose", "item")
+    return citation.quote[block.body : block.end].strip() if is_sentence else None
 
 
 def _judge_denial(
