@@ -253,10 +253,12 @@ def _citation(citation: Citation, documents: Sequence[Document]) -> dict[str, An
 
 
 def _in_utf16(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    start, end = (
-        offset_with_names(text, place) + len(_BEYOND.findall(text, 0, place)) for place in span
+    shown = show_hidden(text)
+    start, end = (offset_with_names(text, place) for place in span)
+    return (
+        start + len(_BEYOND.findall(shown, 0, start)),
+        end + len(_BEYOND.findall(shown, 0, end)),
     )
-    return start, end
 
 
 def _place_of(document: Document, places: _Places) -> int:

@@ -27,7 +27,9 @@ CSS = (PACKAGE / "static" / "report.css").read_text("utf-8")
 JS = (PACKAGE / "report" / "static" / "report.js").read_text("utf-8")
 
 
-SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from("\0\u202e\u200d👩️🚀")
+SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from(
+    "\0\u202e\u200d👩️🚀\U000e0000"
+)
 
 
 class Read(HTMLParser):
