@@ -114,6 +114,8 @@ def main() -> int:
 def _missed(reached: Mapping[tuple[str, str], Mapping[str, float]]) -> Iterator[str]:
     """Say which goals are missed, and by how much."""
     for (name, figure), goal in _GOALS.items():
+        if (name, figure) not in reached:  # made by rule: needs --work
+            continue
         found = round(reached[name, figure]["embedded"], 3)  # as the goals are
         if found < goal:
             yield f"{name}: {figure} {found:.3f}, the goal is {goal}"
