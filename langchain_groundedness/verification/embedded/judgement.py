@@ -404,7 +404,7 @@ def _missing(statement: ParsedClaim, found: Floats | None) -> list[str]:
         places = [statement.place(item) for _, item in run]
         if missing:
             phrases.append(statement.text[places[0].start : max(place.end for place in places)])
-    return [f'"{phrase}"' for phrase in dict.fromkeys(phrases)]
+    return [f"“{phrase}”" if '"' in phrase else f'"{phrase}"' for phrase in dict.fromkeys(phrases)]
 
 
 def find_difference(
