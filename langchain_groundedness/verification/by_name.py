@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from langchain_groundedness._runtime.options import as_runnable
 from langchain_groundedness.exceptions import ConfigurationError
 from langchain_groundedness.types import AcceptedTypes
-from langchain_groundedness.verification.public_models import PUBLIC_MODELS
+from langchain_groundedness.verification.public_models import PUBLIC_MODELS, known_models
 
 __all__ = ["AnyVerifier", "named_verifier"]
 
@@ -23,7 +23,7 @@ def named_verifier(name: str) -> Runnable[Any, Any]:
 
         return EmbeddedVerifier()
     if name not in PUBLIC_MODELS:
-        msg = f"there is no verifier {name!r:.60}; accepted: embedded, {', '.join(PUBLIC_MODELS)}"
+        msg = f"there is no verifier {name!r:.60}; accepted: embedded, {known_models()}"
         raise ConfigurationError(msg)
     from langchain_groundedness.verification.cross_encoder import (  # noqa: PLC0415  (slow import)
         CrossEncoderVerifier,

@@ -1,4 +1,4 @@
-"""Public verification models by name: their exact input, labels and limits.
+"""Public verification models by name: their exact input, labels, limits, size and licence.
 
 The weights are loaded into the network classes of `transformers`; code in a model's repository
 never runs. HHEM is published with code of its own, but that only wraps a
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from langchain_groundedness._runtime.installed import missing_names
 from langchain_groundedness.exceptions import ConfigurationError, require
 
-__all__ = ["PUBLIC_MODELS", "LoadedModel", "load_public_model", "public_model"]
+__all__ = ["PUBLIC_MODELS", "LoadedModel", "known_models", "load_public_model", "public_model"]
 
 _EXTRA = "transformers"
 _FLAN_T5_BASE = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")
@@ -110,6 +110,10 @@ class PublicModel(NamedTuple):
     """Maximum number of tokens of an input."""
     window: int
     """Maximum number of tokens of evidence in an input, by default."""
+    parameters: int
+    """Size in millions of parameters."""
+    licence: str
+    """SPDX identifier of the licence of the weights, by the repository's model card."""
 
 
 # Windows of MiniCheck are the chunks of its published results; 700 tokens are about 500 words.
@@ -118,42 +122,64 @@ PUBLIC_MODELS: Mapping[str, PublicModel] = {
         "vectara/hallucination_evaluation_model",
         "8e4a2e6e96c708cc76c2344f7e4757df2515292c",
         *(_HHEM, 2048, 1024),
+        parameters=110,
+        licence="Apache-2.0",
     ),
     "minicheck-roberta": PublicModel(
         "lytang/MiniCheck-RoBERTa-Large",
         "74c8919647e61ed0f71bc177d94f10930f090068",
         *(_MINICHECK, 512, 400),
+        parameters=355,
+        licence="MIT",
     ),
     "minicheck-deberta": PublicModel(
         "lytang/MiniCheck-DeBERTa-v3-Large",
         "2f2d01a54fa022a7ffadb76260e1ea8bc88c82bb",
         *(_MINICHECK, 2048, 400),
+        parameters=435,
+        licence="MIT",
     ),
     "minicheck-flan-t5": PublicModel(
         "lytang/MiniCheck-Flan-T5-Large",
         "96eafd01cee2d16cf81aaa2fb226b14f422a37b3",
         *(_MINICHECK_T5, 2048, 700),
+        parameters=783,
+        licence="MIT",
     ),
     "lettucedetect-base": PublicModel(
         "KRLabsOrg/lettucedect-base-modernbert-en-v1",
         *(None, _LETTUCEDETECT, 4096, 2048),
+        parameters=150,
+        licence="MIT",
     ),
     "lettucedetect-large": PublicModel(
         "KRLabsOrg/lettucedect-large-modernbert-en-v1",
         *(None, _LETTUCEDETECT, 4096, 2048),
+        parameters=396,
+        licence="MIT",
     ),
     "deberta-nli": PublicModel(
         "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
         "6f5cf0a2b59cabb106aca4c287eed12e357e90eb",
         *(_NLI, 512, 256),
+        parameters=184,
+        licence="MIT",
     ),
 }
+
+
+def known_models() -> str:
+    """List the models by name, each with its size and licence."""
+    return ", ".join(
+        f"{name} ({model.parameters} million parameters, {model.licence})"
+        for name, model in PUBLIC_MODELS.items()
+    )
 
 
 def public_model(name: str) -> PublicModel:
     """Look up a model, and check that the packages it needs are installed."""
     if name not in PUBLIC_MODELS:
-        msg = f"there is no public model {name!r:.60}; accepted: {', '.join(PUBLIC_MODELS)}"
+        msg = f"there is no public model {name!r:.60}; accepted: {known_models()}"
         raise ConfigurationError(msg)
     for package in sorted(missing_names({"torch": "torch", "transformers": "transformers"})):
         require(package, extra=_EXTRA)

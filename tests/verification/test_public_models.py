@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ transformers: Any = pytest.importorskip("transformers")
 tokenizers: Any = pytest.importorskip("tokenizers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
+ROOT = Path(__file__).parents[2]
 EVIDENCE = "Rome is the capital."
 CLAIM = "The capital is Rome."
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -447,7 +449,7 @@ def test_a_network_without_trained_classes_is_refused(tmp_path: Path, folders: A
         ({"cross_encoder": "hhem", "scores": "logit"}, "scores is decided by the model hhem"),
         ({"cross_encoder": "hhem", "count_tokens": len}, "count_tokens is decided by"),
         ({"cross_encoder": "hhem", "path": ".", "revision": "main"}, "path excludes revision"),
-        ({"cross_encoder": "no-such"}, "no public model 'no-such'; accepted: hhem, minicheck-"),
+        ({"cross_encoder": "no-such"}, r"no public model 'no-such'; accepted: hhem \(110 million"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
@@ -503,9 +505,23 @@ def test_every_place_for_a_verifier_takes_a_name() -> None:
         assert isinstance(made, CrossEncoderVerifier)
         assert made.cross_encoder == "hhem"
     assert GroundednessRunnable(verifier="embedded").verifier == EmbeddedVerifier()
-    accepted = ", ".join(("embedded", *PUBLIC_MODELS))
-    with pytest.raises(ConfigurationError, match=f"no verifier 'gpt'; accepted: {accepted}"):
+
+
+def test_an_unknown_name_is_answered_with_all_names_sizes_and_licences() -> None:
+    with pytest.raises(
+        ConfigurationError, match="no verifier 'gpt'; accepted: embedded, "
+    ) as found:
         GroundednessRunnable(verifier="gpt")
+    for name, model in PUBLIC_MODELS.items():
+        known = f"{name} ({model.parameters} million parameters, {model.licence})"
+        assert known in str(found.value)
+
+
+def test_the_guide_has_the_size_and_licence_of_every_model() -> None:
+    guide = (ROOT / "docs" / "guide" / "verifiers.md").read_text(encoding="utf-8")
+    for name, model in PUBLIC_MODELS.items():
+        row = rf"\| `{name}`[^|]*\| {model.parameters} million \| {model.licence} \|"
+        assert re.search(row, guide), name
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
