@@ -62,7 +62,8 @@ def test_a_verifier_is_chosen_by_name(run: Run) -> None:
     other = ("rows.jsonl", "--metric", "bleu", "-o", "other.jsonl", "--verifier", "gpt")
     outcome = run(*other)
     assert outcome.code == 2
-    assert "there is no verifier 'gpt'; accepted: embedded, hhem, minicheck-roberta" in outcome.err
+    expected = "no verifier 'gpt'; accepted: embedded, hhem (110 million parameters, Apache-2.0)"
+    assert expected in outcome.err
 
 
 @pytest.mark.usefixtures("rows")

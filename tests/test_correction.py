@@ -83,6 +83,28 @@ def test_a_sentence_with_a_pipe_stands_in() -> None:
     assert correct(answer, verdict(answer, answer, citations=cite(evidence))).text == evidence
 
 
+@pytest.mark.parametrize(
+    ("document", "quote", "text"),
+    [
+        ("You may not bring:\n- knives\n- dogs\n", "- dogs", "You may not bring: dogs."),
+        ("# Rules\n\n## Not allowed\n\n* Dogs\n", "* Dogs", "Not allowed: Dogs."),
+        ("No dogs.\n\n- Keep quiet.\n", "- Keep quiet.", "Keep quiet."),
+    ],
+)
+def test_an_item_stands_in_with_what_leads_to_it(document: str, quote: str, text: str) -> None:
+    answer, start = "Dogs may come in.", document.index(quote)
+    documents = (Document(page_content=document),)
+    cited = Citation.from_document(documents, 0, start, start + len(quote))
+    found = verdict(answer, answer, citations=(cited,))
+    assert correct(answer, found, documents=documents).text == text
+
+
+def test_a_question_does_not_stand_in_for_a_sentence() -> None:
+    answer = "Dogs may come in."
+    found = verdict(answer, answer, citations=cite("Q: Are there dogs on the premises?"))
+    assert correct(answer, found).text == answer
+
+
 def test_only_contradicted_claims_are_corrected() -> None:
     answer = "Revenue was $2.4B."
     for label in ("supported", "unverifiable"):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
+from langchain_core.documents import Document
 from langchain_core.prompts.chat import BaseChatPromptTemplate
 from pydantic import field_validator, model_validator
 from typing_extensions import override
@@ -36,6 +37,7 @@ from langchain_groundedness.llm.replies import numbered_line, numbered_lines
 from langchain_groundedness.llm.structured import StructuredModel
 from langchain_groundedness.text.markdown import is_table_row
 from langchain_groundedness.types import (
+    Citation,
     ClaimVerdict,
     CorrectedAnswer,
     CorrectionTask,
@@ -44,6 +46,7 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verification.embedded.contradictions import differing_value
+from langchain_groundedness.verification.embedded.expanded_documents import statement_at
 from langchain_groundedness.verification.embedded.quantities import (
     comparable,
     find_quantities,
@@ -129,8 +132,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         edits: list[Edit] = []
         left: list[_LocatedVerdict] = []
         for verdict, span in _located(verdicts, task.answer):
-            held = (c.quote for c in verdict.citations if c.holds_in(task.documents))
-            quotes = [quote for quote in held if not is_table_row(quote)]
+            held = [c for c in verdict.citations if c.holds_in(task.documents)]
+            quotes = _statements(held, task.documents)
             stripped = _strip(task, verdict, span, spans)
             alone = stripped is not None and _other_half(task, span, spans) is None
             if self.fallback == "quote" and quotes and alone:
@@ -172,7 +175,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             written = yield from self._rewritten(task, unlocated)
         for verdict, span in unlocated:
             text = task.answer[slice(*span)]
-            whole = _whole_change(text, verdict, written.get(verdict.claim.id))
+            whole = _whole_change(text, verdict, task, written.get(verdict.claim.id))
             if whole is not None:
                 edits.append(self._edit(task.answer, verdict, span, whole))
         made = without_overlaps(edits)
@@ -333,11 +336,24 @@ def _bare_value(text: str, correction: str) -> Replacement | None:
     return Replacement(wrong[0].start, wrong[0].end, correction[value.start : value.end])
 
 
-def _whole_change(text: str, verdict: ClaimVerdict, written: str | None) -> Replacement | None:
+def _whole_change(
+    text: str, verdict: ClaimVerdict, task: CorrectionTask, written: str | None
+) -> Replacement | None:
     """Replace all of `text` by the model's rewriting, the correction, or the evidence."""
     if written and (part := differing_part(text, written)):
         return part
     correction = (verdict.correction or "").strip()
-    quotes = [c.quote for c in verdict.citations if not is_table_row(c.quote)]
+    quotes = _statements(verdict.citations, task.documents)
     whole = written or correction or (quotes[0] if quotes else "")
     return Replacement(0, len(text), whole) if whole and whole != text else None
+
+
+def _statements(citations: Iterable[Citation], documents: Sequence[Document]) -> list[str]:
+    """Return the cited sentences that can stand in for another: no table rows or questions."""
+    return [
+        statement_at(documents[cited.document].page_content, cited.start, cited.end)
+        if cited.holds_in(documents)
+        else cited.quote
+        for cited in citations
+        if not is_table_row(cited.quote) and not cited.quote.rstrip().endswith("?")
+    ]

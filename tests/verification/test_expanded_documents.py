@@ -50,6 +50,82 @@ def test_rows_have_their_headers_and_items_their_heading() -> None:
     ]
 
 
+LEAFLET = """\
+# Cold tablets
+## Before you take them
+They ease pain. Do not take them if:
+
+- you have liver disease.
+- you are allergic to:
+  - codeine
+  - aspirin
+- you drink a lot
+
+They help:
+1. adults
+2) children
+
+Keep them dry.
+- in the box
+"""
+
+
+def test_items_have_the_line_that_leads_to_them() -> None:
+    assert said(LEAFLET)[3:] == [
+        "Do not take them if:",
+        "Before you take them: Do not take them if: you have liver disease.",
+        "Before you take them: Do not take them if: you are allergic to:",
+        "Before you take them: Do not take them if: you are allergic to: codeine.",
+        "Before you take them: Do not take them if: you are allergic to: aspirin.",
+        "Before you take them: Do not take them if: you drink a lot.",
+        "They help:",
+        "Before you take them: They help: adults.",
+        "Before you take them: They help: children.",
+        "Keep them dry.",
+        "Before you take them: in the box.",
+    ]
+    assert cited(LEAFLET)[3:7] == [
+        "Do not take them if:",
+        "- you have liver disease.",
+        "- you are allergic to:",
+        "- codeine",
+    ]
+
+
+def test_what_leads_to_a_list_is_a_heading_of_its_items() -> None:
+    units = expand_document(LEAFLET)[1]
+    assert [LEAFLET[u.source_start : u.source_end] for u in units if u.is_heading] == [
+        "# Cold tablets",
+        "## Before you take them",
+        "Do not take them if:",
+        "- you are allergic to:",
+        "They help:",
+    ]
+
+
+TALK = """\
+Anna: Hello. I hate coffee.
+MS REED (CEO): I like it.
+A lot. We all do.
+He said: I left. Then he sat down.
+Agent 2: Bye.
+"""
+
+
+def test_all_that_a_speaker_says_has_the_name() -> None:
+    assert said(TALK) == [
+        "Anna: Hello.",
+        "Anna: I hate coffee.",
+        "MS REED (CEO): I like it.",
+        "MS REED (CEO): A lot.",
+        "MS REED (CEO): We all do.",
+        "He said: I left.",
+        "Then he sat down.",
+        "Agent 2: Bye.",
+    ]
+    assert cited(TALK)[1:4] == ["I hate coffee.", "MS REED (CEO): I like it.", "A lot."]
+
+
 def test_an_escaped_pipe_is_text_of_its_cell() -> None:
     table = "| flag \\| key | value |\n|---|---|\n| E06 | red\\|blue |\n| E07 | green \\|"
     assert said(table) == [
@@ -115,6 +191,9 @@ _LINES = st.sampled_from(
         "# A",
         "## B b",
         "**Bold**",
+        "C:",
+        "  - d:",
+        "Eve: F. G.",
         "| a | b |",
         "|---|---|",
         "| 1 | 2 | 3 |",
@@ -180,3 +259,34 @@ def test_a_row_is_cited_for_what_it_says_under_its_headers() -> None:
     [verdict] = EmbeddedVerifier().invoke(task)
     assert verdict.verdict == "supported"
     assert [c.quote for c in verdict.citations] == ["| E04 | too little water |"]
+
+
+COVERED = (
+    "The policy covers:\n- fire\n- burst pipes\n\nIt does not cover:\n- flood\n- wear and tear\n"
+)
+ARGUED = "Anna: Hi, all. I really hate coffee.\nTom: I live in Bergen. I drink coffee every day.\n"
+CARRIED = "Passengers may bring:\n\n1. one bag\n2. a laptop\n\nThey may not bring:\n\n1. knives\n"
+
+
+@pytest.mark.parametrize(
+    ("document", "claim", "expected"),
+    [
+        (COVERED, "The policy covers burst pipes.", "supported"),
+        (COVERED, "The policy covers flood.", "contradicted"),
+        (COVERED, "Flood is not covered.", "supported"),
+        (ARGUED, "Anna hates coffee.", "supported"),
+        (ARGUED, "Tom drinks coffee every day.", "supported"),
+        (CARRIED, "Passengers may bring a laptop.", "supported"),
+        (CARRIED, "Passengers may not bring a laptop.", "contradicted"),
+    ],
+)
+def test_an_item_means_what_the_line_before_its_list_says(
+    document: str, claim: str, expected: str
+) -> None:
+    task = VerificationTask(
+        claims=(Claim(id="1", text=claim),), documents=(Document(page_content=document),)
+    )
+    [verdict] = EmbeddedVerifier().invoke(task)
+    assert verdict.verdict == expected
+    if verdict.correction:  # never "flood." alone
+        assert "bring:" in verdict.correction or "cover:" in verdict.correction

@@ -1,7 +1,8 @@
 """Adds context to parts of documents: table headers to rows, headings to items, paths to values.
 
-A table row means little without its header, a list item without its heading, a JSON value without
-its key. Citations still quote the text of the document.
+A table row means little without its header, a list item without its heading and the line that leads
+to it ("Do not take it if:"), "I hate coffee" without its speaker, a JSON value without its key.
+Citations still quote the text of the document.
 
 Its own module because the index need not know markdown or JSON.
 """
@@ -9,13 +10,13 @@ Its own module because the index need not know markdown or JSON.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from langchain_groundedness.text.markdown import Block, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
-__all__ = ["EvidenceUnit", "expand_document"]
+__all__ = ["EvidenceUnit", "expand_document", "statement_at"]
 
 _LEVEL = re.compile(r"[#=]+")
 _MARKERS = " \t#=*_>"
@@ -23,6 +24,14 @@ _BOLD_LEVEL = 2
 """Level of a line in bold, which has no heading signs: below the title."""
 _ENDS = (".", "!", "?", ":")
 _OF_TABLE = ("row", "delimiter")
+_LED = ("item", "row")
+"""What a line that ends with a colon may lead to."""
+_SPEAKER = re.compile(r"#?[A-Z][\w.'\u2019-]*(?: (?:\(?[A-Z][\w.'\u2019-]*\)?|\d+)){0,3}#?:(?=\s)")
+"""At the beginning of a line: "Anna:", "MS REED:", "Person 1:"."""
+_FAR_ABOVE = 20_000
+"""Characters; reading them takes 20 ms."""
+_LONGEST_LEAD = 200
+"""Characters; a longer one is more than a heading."""
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -64,6 +73,17 @@ def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
     return "".join(written) if written else text, sentences
 
 
+def statement_at(text: str, start: int, end: int) -> str:
+    """Return a cited sentence as it can stand alone: an item with what leads to it, no marker."""
+    # What leads to a list is close above it; a whole document would take long to read.
+    first = text.rfind("\n", 0, max(0, start - _FAR_ABOVE)) + 1
+    above, units = expand_document(text[first:end])
+    last = units[-1] if units else None
+    if last is None or (last.source_start, last.source_end) != (start - first, end - first):
+        return text[start:end]
+    return above[last.start : last.end]
+
+
 class _Piece(NamedTuple):
     """Characters `start` to `end` of a document."""
 
@@ -90,49 +110,84 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _of_markdown(text: str) -> Iterator[_Piece]:
-    headings: list[str] = []
-    for in_table, neighbours in groupby(blocks(text), lambda each: each.kind in _OF_TABLE):
-        if in_table:
-            yield from _table(text, list(neighbours), headings)
-            continue
-        for block in neighbours:
-            if block.kind in ("heading", "title"):
-                yield _heading(text, block, headings)
-            elif block.kind == "item":
-                yield from _item(text, block, headings)
-            else:
-                yield from _sentences(text, block)
+    above = _Above()
+    table: list[Block] = []
+    for block, following in pairwise(chain(blocks(text), [None])):
+        assert block is not None  # noqa: S101  (only the last is)
+        after = "" if following is None else following.kind
+        if block.kind in _OF_TABLE:
+            table.append(block)
+            if after not in _OF_TABLE:
+                yield from _table(text, table, above)
+                table = []
+        elif block.kind in ("heading", "title"):
+            line = text[block.start : block.end].strip()
+            yield _whole(text, block, _ended(above.read_heading(line)))._replace(is_heading=True)
+        else:
+            yield from _sentences(text, block, above, leads=after in _LED)
 
 
-def _table(text: str, lines: Sequence[Block], headings: Sequence[str]) -> Iterator[_Piece]:
+class _Above:
+    """What stands above a line and says what it is about: headings, and the lines before lists."""
+
+    def __init__(self) -> None:
+        self._headings: list[str] = []
+        self._leads: list[tuple[int, str]] = []
+        """With their indentation, the outermost first."""
+
+    def read_heading(self, line: str) -> str:
+        """Note a heading for the text under it; return its words."""
+        level = _LEVEL.match(line)
+        del self._headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
+        self._headings.append(line.splitlines()[0].strip(_MARKERS).rstrip(":"))
+        self._leads = []
+        return self._headings[-1]
+
+    def leave_lists(self, indentation: int) -> None:
+        """Forget the lines that lead to lists which end above a line of this indentation."""
+        self._leads = [each for each in self._leads if each[0] < indentation]
+
+    def read_lead(self, indentation: int, line: str) -> None:
+        """Note a line that leads to a list or a table."""
+        self._leads.append((indentation, line))
+
+    def put_before(self, line: str) -> str:
+        """Add the innermost heading and the lines that lead to a line."""
+        # The first heading is the title of the whole document.
+        heading = [f"{self._headings[-1]}:"] if len(self._headings) > 1 else []
+        return " ".join([*heading, *(lead for _, lead in self._leads), line])
+
+
+def _table(text: str, lines: Sequence[Block], above: _Above) -> Iterator[_Piece]:
     first, *others = lines
     has_header = first.kind == "row"
     if has_header and not others:  # a row alone
-        yield from _sentences(text, first)
+        yield from (_Piece(each.start, each.end) for each in split_block(text, first))
     columns = table_cells(text[first.body : first.end]) if has_header else []
     for line in others:
         if line.kind == "row":
-            yield _whole(text, line, _under(headings, _row(columns, text, line)))
+            yield _whole(text, line, above.put_before(_row(columns, text, line)))
 
 
-def _sentences(text: str, block: Block) -> Iterator[_Piece]:
-    return (_Piece(each.start, each.end) for each in split_block(text, block))
-
-
-def _heading(text: str, block: Block, headings: list[str]) -> _Piece:
-    """Return a heading, and note it for the text under it."""
-    line = text[block.start : block.end].strip()
-    level = _LEVEL.match(line)
-    del headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
-    first = line.splitlines()[0]
-    headings.append(first.strip(_MARKERS).rstrip(":"))
-    return _whole(text, block, _ended(headings[-1]))._replace(is_heading=True)
-
-
-def _item(text: str, block: Block, headings: Sequence[str]) -> Iterator[_Piece]:
-    first, *others = _sentences(text, block)
-    yield first._replace(meant=_under(headings, _ended(text[block.body : first.end].strip())))
-    yield from others
+def _sentences(text: str, block: Block, above: _Above, *, leads: bool) -> Iterator[_Piece]:
+    """Yield the sentences of a paragraph or item; the last may lead to a list or table."""
+    is_item = block.kind == "item"
+    indentation = _BLANK.match(text, block.start).end() - block.start  # type: ignore[union-attr]
+    above.leave_lists(indentation if is_item else indentation - 1)
+    pieces = [_Piece(each.start, each.end) for each in split_block(text, block)]
+    words = [text[each.start : each.end].strip() for each in pieces]
+    if is_item and pieces:
+        words[0] = text[block.body : pieces[0].end].strip()
+        pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
+    if pieces and (speaker := _SPEAKER.match(words[0])):
+        pieces[1:] = [
+            piece._replace(meant=f"{speaker[0]} {said}")
+            for piece, said in zip(pieces[1:], words[1:], strict=True)
+        ]
+    if leads and words and words[-1].endswith(":") and len(words[-1]) <= _LONGEST_LEAD:
+        pieces[-1] = pieces[-1]._replace(is_heading=True)
+        above.read_lead(indentation if is_item else indentation - 1, words[-1])
+    yield from pieces
 
 
 def _whole(text: str, block: Block, meant: str) -> _Piece:
@@ -143,11 +198,6 @@ def _row(columns: Sequence[str], text: str, block: Block) -> str:
     cells = table_cells(text[block.body : block.end])
     named = [f"{h}: {c}" if h else c for h, c in zip(columns, cells, strict=False) if c]
     return _ended("; ".join([*named, *filter(None, cells[len(columns) :])]))
-
-
-def _under(headings: Sequence[str], line: str) -> str:
-    """Put the heading before a line; the first one is the title of the whole document."""
-    return f"{headings[-1]}: {line}" if len(headings) > 1 else line
 
 
 def _ended(line: str) -> str:

@@ -114,10 +114,21 @@ class ClaimEvidence(NamedTuple):
 
     def cite(self, units: Iterable[int]) -> tuple[Citation, ...]:
         """Quote sentences, given by their indices; headings only if there is nothing else."""
-        given = list(units)
-        telling = [unit for unit in given if not self.sources.is_heading(unit)]
-        places = dict.fromkeys(self.sources.source(unit) for unit in telling or given)
+        places = dict.fromkeys(map(self.sources.source, self._telling(units)))
         return tuple(Citation.from_document(self.documents, *place) for place in places)
+
+    def replacement(self, units: Iterable[int]) -> str | None:
+        """Return the first of some sentences with what leads to it, if it can replace another."""
+        unit = self._telling(units)[0]
+        document, start, end = self.sources.source(unit)
+        block, *others = blocks(self.documents[document].page_content[start:end])
+        text = self.sources.text(unit, unit).strip()
+        states = not others and block.kind in ("prose", "item") and not text.endswith("?")
+        return text if states else None
+
+    def _telling(self, units: Iterable[int]) -> list[int]:
+        given = list(units)
+        return [unit for unit in given if not self.sources.is_heading(unit)] or given
 
 
 def gather_evidence(
@@ -309,18 +320,11 @@ def _opposed(evidence: ClaimEvidence, probability: float) -> ClaimVerdict:
     claimed = {evidence.sources.vocabulary.get(word.stem) for word in evidence.statement.words}
     # What the claim says too does not contradict it.
     others = [u for u in units if not claimed.issuperset(evidence.sources.stems_in(u, u).tolist())]
-    cited = evidence.cite(_decisive_first(others or units, evidence))
+    against = _decisive_first(others or units, evidence)
     none_to_insert = all(map(evidence.sources.is_heading, others))
-    correction = None if none_to_insert else _sentence(cited[0])
+    correction = None if none_to_insert else evidence.replacement(against)
     explanation = "A passage about the same thing says otherwise."
-    return _contradicted(evidence, probability, explanation, cited, correction)
-
-
-def _sentence(citation: Citation) -> str | None:
-    """Return what a quote says, without a list marker, if it can stand in for a sentence."""
-    block, *others = blocks(citation.quote)
-    is_sentence = not others and block.kind in ("prose", "item")
-    return citation.quote[block.body : block.end].strip() if is_sentence else None
+    return _contradicted(evidence, probability, explanation, evidence.cite(against), correction)
 
 
 def _judge_denial(
@@ -344,9 +348,10 @@ def _judge_denial(
         )
     if probability < threshold:
         return _unverifiable(evidence.claim, None, "No passage denies what the question asks.")
-    cited = evidence.cite([evidence.match.best[0].first])
+    units = [evidence.match.best[0].first]
+    cited, correction = evidence.cite(units), evidence.replacement(units)
     explanation = "The documents affirm what the question asks."
-    return _contradicted(evidence, 1 - probability, explanation, cited, _sentence(cited[0]))
+    return _contradicted(evidence, 1 - probability, explanation, cited, correction)
 
 
 def _unverifiable(claim: Claim, probability: float | None, explanation: str) -> ClaimVerdict:
