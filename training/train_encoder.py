@@ -7,7 +7,8 @@ group differ by little; they are in one batch, and the supported ones must stand
 Rows that are `held` are never learned from: how well they are told apart is printed on the way.
 With `--without`, nor are those of a part of a set, such as one source of the contrast NLI.
 With `--teacher`, what an earlier encoder says of all but the newest sets is learned beside their
-labels (learning without forgetting, Li and Hoiem 2016).
+labels (learning without forgetting, Li and Hoiem 2016). It runs on an accelerator if PyTorch finds
+one, else on the processor, in bfloat16 where that is faster than float32.
 """
 
 import argparse
@@ -18,12 +19,13 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from encoder_network import EvidenceEncoder, load_start, pair_tokenizer
+from encoder_network import EvidenceEncoder, load_start, pair_tokenizer, pretrained
 from safetensors.torch import save_file
 from sklearn.metrics import roc_auc_score
 
@@ -111,6 +113,7 @@ _MOST_HELD = 150
 """Rows of each held part that are scored on the way."""
 _ROUNDED = 16
 """Lengths are padded to multiples of this: kernels are prepared once for each shape."""
+_TRIALS = 5
 
 
 def main() -> None:
@@ -119,10 +122,21 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, required=True, help="folder with pairs/; weights go here"
     )
-    parser.add_argument(
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
         "--start",
         type=Path,
         help="weights or folder of a model to start from; by default the shipped weights",
+    )
+    begin.add_argument(
+        "--anew",
+        action="store_const",
+        dest="start",
+        const=pretrained(),
+        help="start from the pretrained body",
+    )
+    parser.add_argument(
+        "--passes", type=float, default=1.0, help="times that each set is read as often"
     )
     parser.add_argument("--teacher", type=Path, help="whose view of the older sets is kept")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
@@ -141,8 +155,9 @@ def main() -> None:
             earlier = STAGES[name].start
             if start is None:
                 start = options.work / f"{earlier}.safetensors" if earlier else _SHIPPED
+            sets = {n: times * options.passes for n, times in STAGES[name].sets.items()}
             training = _Training(
-                STAGES[name]._replace(without=options.without),
+                STAGES[name]._replace(sets=sets, without=options.without),
                 options.work,
                 weights,
                 _Starts(start, options.teacher),
@@ -160,7 +175,7 @@ class _Starts(NamedTuple):
 
 
 class _Training:
-    """One stage: weights in bfloat16 to compute with, in float32 to learn with, and their mean."""
+    """One stage: weights to compute with, weights in float32 to learn with, and their mean."""
 
     def __init__(
         self, stage: Stage, work: Path, weights: Path, starts: _Starts, minutes: float
@@ -178,13 +193,15 @@ class _Training:
         self.batches = _batches(self.encoded, stage.sets, random.Random(0))
         print(f"{weights.stem}: {len(learned)} pairs, {len(self.batches)} steps", flush=True)
         self.weights, self.minutes, self.begun = weights, minutes, time.time()
-        start = load_start(starts.student)
+        device, precision = _device(), _precision()
+        print(f"on {device.type}, in {precision}", flush=True)
+        start = load_start(starts.student).to(device)
         self.named = {n: p for n, p in start.named_parameters() if p.requires_grad}
         self.mean = {n: p.detach().clone() for n, p in self.named.items()}
         self.start = start
-        self.model = copy.deepcopy(start).to(torch.bfloat16).train()
+        self.model = copy.deepcopy(start).to(precision).train()
         taught = starts.teacher is not None
-        self.teacher = load_start(starts.teacher).to(torch.bfloat16).eval() if taught else None
+        self.teacher = load_start(starts.teacher).to(device, precision).eval() if taught else None
         learning = dict(self.model.named_parameters())
         self.computing = [learning[n] for n in self.named]
         self.optimizer = torch.optim.AdamW(_groups(self.named), lr=stage.rate, fused=True)
@@ -221,7 +238,7 @@ class _Training:
                 _measure(self._averaged(), self.held)
             if over:
                 break
-        save_file(self._averaged().state_dict(), self.weights)
+        save_file(self._averaged().cpu().state_dict(), self.weights)
         self.checkpoint.unlink(missing_ok=True)
 
     def _spent(self) -> float:
@@ -264,7 +281,7 @@ class _Training:
         part.replace(self.checkpoint)
 
     def _load(self) -> None:
-        kept = torch.load(self.checkpoint, weights_only=True)
+        kept = torch.load(self.checkpoint, weights_only=True, map_location=_device())
         with torch.no_grad():
             for name, mine in self.named.items():
                 mine.copy_(kept["model"][name])
@@ -351,7 +368,7 @@ def _loss(
     """Return cross-entropy, how far groups are from a margin, and the distance to a teacher."""
     chances = torch.log_softmax(_logits(model, rows), dim=1)
     other = torch.logsumexp(chances[:, 1:], dim=1, keepdim=True)
-    labels = torch.tensor([row["label"] for row in rows])
+    labels = torch.tensor([row["label"] for row in rows], device=chances.device)
     plain = -torch.cat([chances, other], dim=1).gather(1, labels[:, None]).mean()
     return plain, _ranked(chances[:, 0] - other[:, 0], rows), _kept(chances, rows, teacher)
 
@@ -389,7 +406,27 @@ def _logits(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> torch.
         ids[place, :size] = torch.from_numpy(row["ids"])
         types[place, size - row["claim"] : size] = 1
         mask[place, :size] = 1
-    return model(ids, mask, types).float()
+    device = model.out.weight.device
+    return model(ids.to(device), mask.to(device), types.to(device)).float()
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@cache
+def _precision() -> torch.dtype:
+    """Time products in both precisions: some processors emulate bfloat16, which is slow."""
+    seconds = {}
+    for precision in (torch.bfloat16, torch.float32):
+        tokens = torch.ones((_TOKENS_PER_BATCH, 384), dtype=precision, device=_device())
+        times = []
+        for _ in range(_TRIALS):
+            begun = time.perf_counter()
+            (tokens @ tokens[:384]).sum().item()  # waits for the result
+            times.append(time.perf_counter() - begun)
+        seconds[precision] = min(times)
+    return min(seconds, key=seconds.__getitem__)
 
 
 def odds_of(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -402,14 +439,14 @@ def odds_of(model: EvidenceEncoder, rows: Sequence[Mapping[str, Any]]) -> np.nda
     Returns:
         For each the log odds that it is supported.
     """
-    model = copy.deepcopy(model).to(torch.bfloat16).eval()
+    model = copy.deepcopy(model).to(_device(), _precision()).eval()
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"]))
     odds = np.zeros(len(rows), dtype=np.float32)
     with torch.inference_mode():
         for first in range(0, len(order), 32):
             some = order[first : first + 32]
             logits = _logits(model, [rows[i] for i in some])
-            odds[some] = (logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=1)).numpy()
+            odds[some] = (logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=1)).cpu().numpy()
     return odds
 
 
