@@ -117,32 +117,37 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    def fall_back(self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
+    def fall_back(
+        self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict], *, kept: Sequence[Edit] = ()
+    ) -> list[Edit]:
         """Edit claims that could not be corrected.
 
         Args:
             task: The answer and all its verdicts.
             verdicts: The contradicted claims without a correction.
+            kept: Edits that stand.
 
         Returns:
             For each claim that is located in the answer, its replacement by the evidence sentence,
-            or its removal.
+            or its removal, also where another edit inserts the same sentence.
         """
         spans = _located(task.verdicts, task.answer)
         edits: list[Edit] = []
         left: list[_LocatedVerdict] = []
         for verdict, span in _located(verdicts, task.answer):
             held = [c for c in verdict.citations if c.holds_in(task.documents)]
-            quotes = _statements(held, task.documents)
+            quotes = _statements(held, task.documents) if self.fallback == "quote" else []
             stripped = _strip(task, verdict, span, spans)
-            alone = stripped is not None and _other_half(task, span, spans) is None
-            if self.fallback == "quote" and quotes and alone:
-                whole = Replacement(0, span[1] - span[0], on_one_line(quotes[0]))
-                edits.append(self._edit(task.answer, verdict, span, whole))
-            elif stripped:
-                edits.append(stripped)
-            else:
+            if stripped is None:
                 left.append((verdict, span))
+                continue
+            quote = on_one_line(quotes[0]) if quotes else ""
+            is_inserted = any(edit.correction == quote for edit in (*kept, *edits))
+            if quote and not is_inserted and _other_half(task, span, spans) is None:
+                whole = Replacement(0, span[1] - span[0], quote)
+                edits.append(self._edit(task.answer, verdict, span, whole))
+            else:
+                edits.append(stripped)
         for verdict, span in left:
             if not is_covered(verdict.claim, edits):
                 start, end = removal_span(task.answer, *span)
@@ -176,8 +181,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         for verdict, span in unlocated:
             text = task.answer[slice(*span)]
             whole = _whole_change(text, verdict, task, written.get(verdict.claim.id))
-            if whole is not None:
-                edits.append(self._edit(task.answer, verdict, span, whole))
+            if whole is None:
+                continue
+            is_inserted = any(edit.correction == whole.text for edit in edits)
+            stripped = _strip(task, verdict, span, spans) if is_inserted else None
+            edits.append(stripped or self._edit(task.answer, verdict, span, whole))
         made = without_overlaps(edits)
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 
