@@ -47,6 +47,29 @@ def test_a_denial_reaches_all_that_is_joined_under_it(claim: str, document: str)
     assert judged(claim, document).verdict == "contradicted"
 
 
+FAQ = """\
+Q: Can I return sale items?
+A: No, all sales are final.
+
+Q: Do you ship to Norway?
+A: Not at the moment.
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("Sale items cannot be returned.", "supported"),
+        ("Sale items can be returned.", "contradicted"),
+        ("They do not ship to Norway.", "supported"),
+    ],
+)
+def test_a_question_does_not_say_the_opposite_of_its_answer(claim: str, verdict: str) -> None:
+    found = judged(claim, FAQ)
+    assert found.verdict == verdict
+    assert not (found.correction or "").endswith("?")
+
+
 @pytest.mark.parametrize(
     ("claim", "document"),
     [

@@ -415,8 +415,9 @@ def _missing(statement: ParsedClaim, found: Floats | None) -> list[str]:
 def find_difference(
     statement: ParsedClaim, match: Match, index: EvidenceIndex
 ) -> LocatedDifference | None:
-    """Find the sentence that differs from the statement most clearly."""
+    """Find the sentence that differs from the statement most clearly; a question states nothing."""
     texts = [index.text(window.first, window.last) for window in match.sentences]
+    texts = ["" if text.endswith("?") else text for text in texts]
     exchange = exchanged_values(statement.text, texts)
     if exchange is not None and exchange[1].claim_start >= statement.own_start:
         return LocatedDifference(exchange[1], match.sentences[exchange[0]])
