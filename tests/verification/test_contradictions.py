@@ -11,7 +11,7 @@ from embedded_checks import check, values_told
         ("2. Revenue was $2.4B [1].", "Revenue was $2.1B.", "$2.4B", "$2.1B"),
         ("Sales rose 12% in May.", "In May sales rose 9 percent.", "12%", "9 percent"),
         ("It counted 1990 visitors.", "It counted 2,500 visitors.", "1990", "2,500"),
-        ("The pump gave 1500 litres.", "The pump gave 3500 litres.", "1500", "3500"),
+        ("The pump gave 1500 litres.", "The pump gave 3500 litres.", "1500 litres", "3500 litres"),
         ("The bridge opened in 1932.", "The bridge opened in 1931.", "1932", "1931"),
         (
             "Python was created by George Lucas.",

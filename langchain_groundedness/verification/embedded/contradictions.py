@@ -300,7 +300,10 @@ def _is_short_for(name: str, other: str) -> bool:
 def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]:
     """Yield the names of a text that share no word with the other text."""
     common = inverse_frequencies()
+    quantities = find_quantities(text)
     for part in name_spans(text):
+        if any(part.start < q.end and q.start < part.end for q in quantities):
+            continue  # "GB" of "5 GB"
         inside = [w.stem for w in words if part.start <= w.start < part.end]
         telling = set(inside) - STOP_WORDS
         opens = text[: part.start].rstrip()[-1:] in ".!?:"

@@ -211,9 +211,9 @@ def _same_value_in_evidence(
     """Return how the evidence puts a value of the claim; nothing if it uses the same words."""
     giving = set(index.units_with_value(claimed, statement.quantities).tolist())
     start, end = phrase_of(statement.text, claimed)
-    value = statement.text[start:end].casefold()
+    value = re.compile(rf"(?<!\w){re.escape(statement.text[start:end])}(?!\w)", re.IGNORECASE)
     texts = [index.text(unit, unit) for unit in units if unit in giving]
-    if any(value in text.casefold() for text in texts):
+    if any(map(value.search, texts)):
         return None
     for text in texts:
         for quantity in find_quantities(text):
