@@ -1,8 +1,8 @@
 """Adds context to parts of documents: table headers to rows, headings to items, paths to values.
 
 A table row means little without its header, a list item without its heading and the line that leads
-to it ("Do not take it if:"), "I hate coffee" without its speaker, a JSON value without its key.
-Citations still quote the text of the document.
+to it ("Do not take it if:"), a JSON value without its key. Citations still quote the text of the
+document.
 
 Its own module because the index need not know markdown or JSON.
 """
@@ -24,12 +24,17 @@ _ENDS = (".", "!", "?", ":")
 _OF_TABLE = ("row", "delimiter")
 _LED = ("item", "row")
 """What a line that ends with a colon may lead to."""
-_SPEAKER = re.compile(r"#?[A-Z][\w.'\u2019-]*(?: (?:\(?[A-Z][\w.'\u2019-]*\)?|\d+)){0,3}#?:(?=\s)")
-"""At the beginning of a line: "Anna:", "MS REED:", "Person 1:"."""
 _FAR_ABOVE = 20_000
 """Characters; reading them takes 20 ms."""
-_LONGEST_LEAD = 200
-"""Characters; a longer one is more than a heading."""
+_LONGEST = 200
+"""Characters of a heading, of a line that leads to a list, of a table header, of a path: a longer
+one would be repeated for each short item under it."""
+_DEEPEST = 4
+"""Lists in lists whose leading lines are repeated."""
+_MOST_ADDED = 10
+"""Times the length of a document that may be added to it; no document that is meant to be read
+comes close."""
+_ALWAYS_ADDED = 5_000
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -53,7 +58,11 @@ def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
     sentences: list[EvidenceUnit] = []
     written: list[str] = []
     size = before = 0
+    left = _MOST_ADDED * len(text) + _ALWAYS_ADDED
     for piece in _pieces(text):
+        left -= len(piece.meant or "")
+        if left < 0:
+            piece = piece._replace(meant=None)  # noqa: PLW2901  (read as it stands)
         if piece.meant is not None and not written:  # as it stands so far
             written.append(text[:before])
             size = before
@@ -78,7 +87,7 @@ def statement_at(text: str, start: int, end: int) -> str:
     above, units = expand_document(text[first:end])
     last = units[-1] if units else None
     if last is None or (last.source_start, last.source_end) != (start - first, end - first):
-        return text[start:end]
+        return expand_document(text[start:end])[0]
     return above[last.start : last.end]
 
 
@@ -136,7 +145,7 @@ class _Above:
 
     def read_heading(self, line: str, kind: BlockKind) -> str:
         """Note a heading for the text under it; return its words."""
-        words = line.splitlines()[0].strip(_MARKERS).rstrip(":")
+        words = line.splitlines()[0].strip(_MARKERS).rstrip(":")[:_LONGEST]
         highest = line.endswith("=") if kind == "title" else _TITLE.match(line) is not None
         # If the first heading is of the highest level, it is the title of the whole document.
         self._heading = "" if self._heading is None and highest else words
@@ -149,7 +158,8 @@ class _Above:
 
     def read_lead(self, indentation: int, line: str) -> None:
         """Note a line that leads to a list or a table."""
-        self._leads.append((indentation, line))
+        if len(self._leads) < _DEEPEST:
+            self._leads.append((indentation, line))
 
     def put_before(self, line: str) -> str:
         """Add the innermost heading and the lines that lead to a line."""
@@ -162,7 +172,8 @@ def _table(text: str, lines: Sequence[Block], above: _Above) -> Iterator[_Piece]
     has_header = first.kind == "row"
     if has_header and not others:  # a row alone
         yield from (_Piece(each.start, each.end) for each in split_block(text, first))
-    columns = table_cells(text[first.body : first.end]) if has_header else []
+    header = table_cells(text[first.body : first.end]) if has_header else []
+    columns = [cell[:_LONGEST] for cell in header]
     for line in others:
         if line.kind == "row":
             yield _whole(text, line, above.put_before(_row(columns, text, line)))
@@ -178,12 +189,7 @@ def _sentences(text: str, block: Block, above: _Above, *, leads: bool) -> Iterat
     if is_item and pieces:
         words[0] = text[block.body : pieces[0].end].strip()
         pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
-    if pieces and (speaker := _SPEAKER.match(words[0])):
-        pieces[1:] = [
-            piece._replace(meant=f"{speaker[0]} {said}")
-            for piece, said in zip(pieces[1:], words[1:], strict=True)
-        ]
-    if leads and words and words[-1].endswith(":") and len(words[-1]) <= _LONGEST_LEAD:
+    if leads and words and words[-1].endswith(":") and len(words[-1]) <= _LONGEST:
         pieces[-1] = pieces[-1]._replace(is_heading=True)
         above.read_lead(indentation if is_item else indentation - 1, words[-1])
     yield from pieces
@@ -228,7 +234,7 @@ class _Values:
         while self._text[at] != "}":
             key, end = _DECODER.raw_decode(self._text, at)
             before = len(self._found)
-            end = self.read(self._blank(self._blank(end) + 1), f"{path} {key}".strip())
+            end = self.read(self._blank(self._blank(end) + 1), f"{path} {key}"[-_LONGEST:].strip())
             if len(self._found) == before + 1:  # the key of a single value is cited with it
                 self._found[-1] = self._found[-1]._replace(start=at)
             at = self._next(end)
@@ -258,7 +264,7 @@ class _Values:
 def _values(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _values(inner, f"{path} {key}".strip())
+            yield from _values(inner, f"{path} {key}"[-_LONGEST:].strip())
     elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         for inner in value:
             yield from _values(inner, path)
