@@ -49,6 +49,8 @@ def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
         ("two million", "2,000,000"),
         ("5 km", "5,000 metres"),
         ("45 W", "45 watts"),
+        ("one litre", "one\nlitre"),
+        ("5 km", "5\nkm"),
         ("1.5 kW", "1,500 watts"),
         ("2 litres", "2,000 ml"),
         ("512 MB", "0.512 GB"),
