@@ -117,6 +117,22 @@ def test_items_have_the_line_that_leads_to_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("document", "last"),
+    [
+        ("> Not covered:\n> - flood\n", "Not covered: flood."),
+        ("Not covered:\r\n\r\n- flood\r\n", "Not covered: flood."),
+        ("Not covered:\n\n| part |\n|---|\n| flood |\n", "Not covered: part: flood."),
+        ("Not covered:\n- fire\n\n  More on fire.\n- flood\n", "Not covered: flood."),
+        ("Not covered:\n- fire\n\nAll else is.\n- flood\n", "flood."),
+        ("Not covered:\n\nNothing.\n- flood\n", "flood."),
+        ("Not covered:\n- fire\n\n# Covered\n- flood\n", "flood."),
+    ],
+)
+def test_a_line_leads_to_its_own_list_alone(document: str, last: str) -> None:
+    assert said(document)[-1] == last
+
+
 def test_what_leads_to_a_list_is_a_heading_of_its_items() -> None:
     units = expand_document(LEAFLET)[1]
     assert [LEAFLET[u.source_start : u.source_end] for u in units if u.is_heading] == [

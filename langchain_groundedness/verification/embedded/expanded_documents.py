@@ -21,6 +21,7 @@ __all__ = ["EvidenceUnit", "expand_document", "statement_at"]
 _TITLE = re.compile(r"#(?!#)")
 _MARKERS = " \t#=*_>"
 _ENDS = (".", "!", "?", ":")
+_QUOTED = "> \t"
 _OF_TABLE = ("row", "delimiter")
 _LED = ("item", "row")
 """What a line that ends with a colon may lead to."""
@@ -191,7 +192,8 @@ def _sentences(text: str, block: Block, above: _Above, *, leads: bool) -> Iterat
         pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
     if leads and words and words[-1].endswith(":") and len(words[-1]) <= _LONGEST:
         pieces[-1] = pieces[-1]._replace(is_heading=True)
-        above.read_lead(indentation if is_item else indentation - 1, words[-1])
+        lead = words[-1].lstrip(_QUOTED)
+        above.read_lead(indentation if is_item else indentation - 1, lead)
     yield from pieces
 
 
