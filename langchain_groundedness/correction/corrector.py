@@ -136,12 +136,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         left: list[_LocatedVerdict] = []
         for verdict, span in _located(verdicts, task.answer):
             held = [c for c in verdict.citations if c.holds_in(task.documents)]
-            quotes = _statements(held, task.documents) if self.fallback == "quote" else []
+            quote = _statement(held, task.documents) if self.fallback == "quote" else ""
             stripped = _strip(task, verdict, span, spans)
             if stripped is None:
                 left.append((verdict, span))
                 continue
-            quote = on_one_line(quotes[0]) if quotes else ""
             is_inserted = any(edit.correction == quote for edit in (*kept, *edits))
             if quote and not is_inserted and _other_half(task, span, spans) is None:
                 whole = Replacement(0, span[1] - span[0], quote)
@@ -351,17 +350,16 @@ def _whole_change(
     if written and (part := differing_part(text, written)):
         return part
     correction = (verdict.correction or "").strip()
-    quotes = _statements(verdict.citations, task.documents)
-    whole = written or correction or (quotes[0] if quotes else "")
+    whole = written or correction or _statement(verdict.citations, task.documents)
     return Replacement(0, len(text), whole) if whole and whole != text else None
 
 
-def _statements(citations: Iterable[Citation], documents: Sequence[Document]) -> list[str]:
-    """Return the cited sentences that can stand in for another: no table rows or questions."""
-    return [
-        statement_at(documents[cited.document].page_content, cited.start, cited.end)
-        if cited.holds_in(documents)
-        else cited.quote
-        for cited in citations
-        if not is_table_row(cited.quote) and not cited.quote.rstrip().endswith("?")
-    ]
+def _statement(citations: Iterable[Citation], documents: Sequence[Document]) -> str:
+    """Return the first cited sentence that can stand in for another: no table row, no question."""
+    for cited in citations:
+        if not is_table_row(cited.quote) and not cited.quote.rstrip().endswith("?"):
+            held = cited.holds_in(documents)
+            text = documents[cited.document].page_content if held else cited.quote
+            place = (cited.start, cited.end) if held else (0, len(text))
+            return on_one_line(statement_at(text, *place))
+    return ""
