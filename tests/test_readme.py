@@ -86,9 +86,9 @@ def test_table_of_options_names_every_option() -> None:
 @pytest.mark.parametrize(
     ("said", "page", "shown_there"),
     [
-        ("| BEGIN, dialogue replies | .931 | .911 |", "accuracy", "0.928      0.931\n"),
-        ("| LFQA-Verification, long answers | .879 | .889 |", "accuracy", "0.880      0.879\n"),
-        ("| BUMP, news edited by people | .709 | .606 |", "accuracy", "0.703      0.709\n"),
+        ("| BEGIN, dialogue replies | .931 | .911 |", "accuracy", "0.928      0.931 "),
+        ("| LFQA-Verification, long answers | .880 | .889 |", "accuracy", "0.881      0.880 "),
+        ("| BUMP, news edited by people | .707 | .606 |", "accuracy", "0.701      0.707 "),
         (
             "70 right and supports 8",
             "minimal_pairs",
