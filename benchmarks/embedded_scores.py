@@ -64,6 +64,8 @@ def scores_of_checkout(folder: Path, claims: Sequence[dict[str, Any]]) -> list[S
     Raises:
         subprocess.CalledProcessError: It fails on them.
     """
+    if not (folder / "langchain_groundedness").is_dir():
+        sys.exit(f"{folder} is no checkout of this package")
     lines = "".join(f"{json.dumps(each)}\n" for each in claims)
     environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(

@@ -89,6 +89,7 @@ def test_a_sentence_with_a_pipe_stands_in() -> None:
         ("You may not bring:\n- knives\n- dogs\n", "- dogs", "You may not bring: dogs."),
         ("# Rules\n\n## Not allowed\n\n* Dogs\n", "* Dogs", "Not allowed: Dogs."),
         ("No dogs.\n\n- Keep quiet.\n", "- Keep quiet.", "Keep quiet."),
+        ("You may not bring:\n- dogs or cats\n", "dogs or", "You may not bring: dogs or."),
     ],
 )
 def test_an_item_stands_in_with_what_leads_to_it(document: str, quote: str, text: str) -> None:
@@ -97,6 +98,23 @@ def test_an_item_stands_in_with_what_leads_to_it(document: str, quote: str, text
     cited = Citation.from_document(documents, 0, start, start + len(quote))
     found = verdict(answer, answer, citations=(cited,))
     assert correct(answer, found, documents=documents).text == text
+
+
+def test_a_quoted_title_stands_in_as_it_is() -> None:
+    answer = "Dogs may come in."
+    documents = (Document(page_content="Lions are big.", metadata={"title": "No dogs in here."}),)
+    cited = Citation(document=0, start=0, end=16, quote="No dogs in here.", field="title")
+    found = verdict(answer, answer, citations=(cited,))
+    assert correct(answer, found, documents=documents).text == "No dogs in here."
+
+
+def test_two_claims_may_get_the_same_small_correction() -> None:
+    answer = "The lamp is red. The door is blue."
+    found = [verdict(answer, said) for said in ("The lamp is red.", "The door is blue.")]
+    model = ScriptedChatModel(replies=["1: The lamp is green.\n2: The door is green."])
+    task = CorrectionTask(answer=answer, verdicts=tuple(found))
+    corrected = Corrector(model=model, marker=None).invoke(task)
+    assert corrected.text == "The lamp is green. The door is green."
 
 
 def test_a_question_does_not_stand_in_for_a_sentence() -> None:

@@ -46,7 +46,10 @@ from langchain_groundedness.types import (
     OnUnverifiable,
 )
 from langchain_groundedness.verification.embedded.contradictions import differing_value
-from langchain_groundedness.verification.embedded.expanded_documents import statement_at
+from langchain_groundedness.verification.embedded.expanded_documents import (
+    is_question,
+    statement_at,
+)
 from langchain_groundedness.verification.embedded.quantities import (
     comparable,
     find_quantities,
@@ -182,7 +185,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
             whole = _whole_change(text, verdict, task, written.get(verdict.claim.id))
             if whole is None:
                 continue
-            is_inserted = any(edit.correction == whole.text for edit in edits)
+            is_whole = (whole.start, whole.end) == (0, len(text))
+            is_inserted = is_whole and any(edit.correction == whole.text for edit in edits)
             stripped = _strip(task, verdict, span, spans) if is_inserted else None
             edits.append(stripped or self._edit(task.answer, verdict, span, whole))
         made = without_overlaps(edits)
@@ -357,8 +361,8 @@ def _whole_change(
 def _statement(citations: Iterable[Citation], documents: Sequence[Document]) -> str:
     """Return the first cited sentence that can stand in for another: no table row, no question."""
     for cited in citations:
-        if not is_table_row(cited.quote) and not cited.quote.rstrip().endswith("?"):
-            held = cited.holds_in(documents)
+        if not is_table_row(cited.quote) and not is_question(cited.quote):
+            held = cited.field is None and cited.holds_in(documents)
             text = documents[cited.document].page_content if held else cited.quote
             place = (cited.start, cited.end) if held else (0, len(text))
             return on_one_line(statement_at(text, *place))

@@ -53,7 +53,6 @@ def test_thousands_of_digits_are_no_error(form: str, digits: int) -> None:
         ("5 km", "5\nkm"),
         ("1.5 kW", "1,500 watts"),
         ("2 litres", "2,000 ml"),
-        ("512 MB", "0.512 GB"),
         ("2 hours", "120 minutes"),
         ("second", "2nd"),
         ("6000 millimetres", "6000"),

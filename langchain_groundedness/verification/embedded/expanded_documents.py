@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from langchain_groundedness.text.markdown import Block, BlockKind, blocks, table_cells
 from langchain_groundedness.text.sentences import split_block
 
-__all__ = ["EvidenceUnit", "expand_document", "statement_at"]
+__all__ = ["EvidenceUnit", "expand_document", "is_question", "statement_at"]
 
 _TITLE = re.compile(r"#(?!#)")
 _MARKERS = " \t#=*_>"
 _ENDS = (".", "!", "?", ":")
 _QUOTED = "> \t"
+_CLOSING = " \t\r\n*_.\"'\u201d\u2019)"
+_INDENTATION = re.compile(r"(?:[ \t]*>)*([ \t]*)")
 _OF_TABLE = ("row", "delimiter")
 _LED = ("item", "row")
 """What a line that ends with a colon may lead to."""
@@ -32,10 +34,10 @@ _LONGEST = 200
 one would be repeated for each short item under it."""
 _DEEPEST = 4
 """Lists in lists whose leading lines are repeated."""
-_MOST_ADDED = 10
-"""Times the length of a document that may be added to it; no document that is meant to be read
-comes close."""
+_MOST_ADDED = 20
+"""Times the length of a document that may be added to it; beyond, lines are read as they stand."""
 _ALWAYS_ADDED = 5_000
+_BLANK_QUOTE = "> \t\r\n"
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -84,12 +86,18 @@ def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
 def statement_at(text: str, start: int, end: int) -> str:
     """Return a cited sentence as it can stand alone: an item with what leads to it, no marker."""
     # What leads to a list is close above it; a whole document would take long to read.
-    first = text.rfind("\n", 0, max(0, start - _FAR_ABOVE)) + 1
+    far = max(0, start - _FAR_ABOVE)
+    first = max(far, text.find("\n", far, start) + 1) if far else 0
     above, units = expand_document(text[first:end])
     last = units[-1] if units else None
-    if last is None or (last.source_start, last.source_end) != (start - first, end - first):
-        return expand_document(text[start:end])[0]
+    if last is None or last.is_verbatim or last.source_start > start - first:
+        return text[start:end]
     return above[last.start : last.end]
+
+
+def is_question(text: str) -> bool:
+    """Return whether a sentence asks something, and so states nothing."""
+    return text.rstrip(_CLOSING).endswith("?")
 
 
 class _Piece(NamedTuple):
@@ -120,7 +128,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 def _of_markdown(text: str) -> Iterator[_Piece]:
     above = _Above()
     table: list[Block] = []
-    for block, following in pairwise(chain(blocks(text), [None])):
+    for block, following in pairwise(chain(_not_blank(text), [None])):
         assert block is not None  # noqa: S101  (only the last is)
         after = "" if following is None else following.kind
         if block.kind in _OF_TABLE:
@@ -133,7 +141,13 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
             heading = _ended(above.read_heading(line, block.kind))
             yield _whole(text, block, heading)._replace(is_heading=True)
         else:
-            yield from _sentences(text, block, above, leads=after in _LED)
+            led = following if after in _LED else None
+            yield from _sentences(text, block, above, led)
+
+
+def _not_blank(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text, but no blank lines of quotes."""
+    return (each for each in blocks(text) if text[each.start : each.end].strip(_BLANK_QUOTE))
 
 
 class _Above:
@@ -180,21 +194,26 @@ def _table(text: str, lines: Sequence[Block], above: _Above) -> Iterator[_Piece]
             yield _whole(text, line, above.put_before(_row(columns, text, line)))
 
 
-def _sentences(text: str, block: Block, above: _Above, *, leads: bool) -> Iterator[_Piece]:
-    """Yield the sentences of a paragraph or item; the last may lead to a list or table."""
+def _sentences(text: str, block: Block, above: _Above, led: Block | None) -> Iterator[_Piece]:
+    """Yield the sentences of a paragraph or item; the last may lead to the list or table `led`."""
     is_item = block.kind == "item"
-    indentation = _BLANK.match(text, block.start).end() - block.start  # type: ignore[union-attr]
-    above.leave_lists(indentation if is_item else indentation - 1)
+    column = _indentation(text, block) - (not is_item)  # its list need not be indented further
+    above.leave_lists(column)
     pieces = [_Piece(each.start, each.end) for each in split_block(text, block)]
     words = [text[each.start : each.end].strip() for each in pieces]
     if is_item and pieces:
         words[0] = text[block.body : pieces[0].end].strip()
         pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
-    if leads and words and words[-1].endswith(":") and len(words[-1]) <= _LONGEST:
+    lead = words[-1].lstrip(_QUOTED) if words and led else ""
+    if lead.rstrip("*_ ").endswith(":") and len(lead) <= _LONGEST:
         pieces[-1] = pieces[-1]._replace(is_heading=True)
-        lead = words[-1].lstrip(_QUOTED)
-        above.read_lead(indentation if is_item else indentation - 1, lead)
+        of_list = _indentation(text, led) - 1 if led and not is_item else column
+        above.read_lead(min(column, of_list), lead)
     yield from pieces
+
+
+def _indentation(text: str, block: Block) -> int:
+    return len(_INDENTATION.match(text, block.start)[1])  # type: ignore[index]  # matches anywhere
 
 
 def _whole(text: str, block: Block, meant: str) -> _Piece:
@@ -252,7 +271,7 @@ class _Values:
             at = self._next(end)
 
     def _add(self, start: int, end: int, words: str) -> None:
-        self._found.append(_Piece(start, end, f"{words}."))
+        self._found.append(_Piece(start, end, _ended(words)))
 
     def _blank(self, at: int) -> int:
         return _BLANK.match(self._text, at).end()  # type: ignore[union-attr]  # matches anywhere

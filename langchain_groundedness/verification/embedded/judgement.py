@@ -23,6 +23,7 @@ from langchain_groundedness.verification.embedded.contradictions import (
 from langchain_groundedness.verification.embedded.ellipsis import clause_about
 from langchain_groundedness.verification.embedded.encoder import Floats as Logits
 from langchain_groundedness.verification.embedded.encoder import Pair
+from langchain_groundedness.verification.embedded.expanded_documents import is_question
 from langchain_groundedness.verification.embedded.index import EvidenceIndex
 from langchain_groundedness.verification.embedded.language import reads_as_english
 from langchain_groundedness.verification.embedded.statement import Item, ParsedClaim, read_statement
@@ -123,7 +124,7 @@ class ClaimEvidence(NamedTuple):
         document, start, end = self.sources.source(unit)
         block, *others = blocks(self.documents[document].page_content[start:end])
         text = self.sources.text(unit, unit).strip()
-        states = not others and block.kind in ("prose", "item") and not text.endswith("?")
+        states = not others and block.kind in ("prose", "item") and not is_question(text)
         return text if states else None
 
     def _telling(self, units: Iterable[int]) -> list[int]:
@@ -417,7 +418,7 @@ def find_difference(
 ) -> LocatedDifference | None:
     """Find the sentence that differs from the statement most clearly; a question states nothing."""
     texts = [index.text(window.first, window.last) for window in match.sentences]
-    texts = ["" if text.endswith("?") else text for text in texts]
+    texts = ["" if is_question(text) else text for text in texts]
     exchange = exchanged_values(statement.text, texts)
     if exchange is not None and exchange[1].claim_start >= statement.own_start:
         return LocatedDifference(exchange[1], match.sentences[exchange[0]])
