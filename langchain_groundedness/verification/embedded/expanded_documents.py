@@ -198,17 +198,24 @@ def _sentences(text: str, block: Block, above: _Above, led: Block | None) -> Ite
     """Yield the sentences of a paragraph or item; the last may lead to the list or table `led`."""
     is_item = block.kind == "item"
     column = _indentation(text, block) - (not is_item)  # its list need not be indented further
+    *_, last_line = text[block.start : block.end].strip().splitlines()
+    # An unindented line right after a list belongs to its last item in markdown, seldom in meaning.
+    if is_item and text[block.start : block.end].strip() != last_line and last_line[:1].strip():
+        column = -1
     above.leave_lists(column)
     pieces = [_Piece(each.start, each.end) for each in split_block(text, block)]
     words = [text[each.start : each.end].strip() for each in pieces]
     if is_item and pieces:
         words[0] = text[block.body : pieces[0].end].strip()
         pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
-    lead = words[-1].lstrip(_QUOTED) if words and led else ""
+    lead = (words[-1] if column >= 0 or not is_item else last_line) if words and led else ""
+    lead = lead.lstrip(_QUOTED)
     if lead.rstrip("*_ ").endswith(":") and len(lead) <= _LONGEST:
         pieces[-1] = pieces[-1]._replace(is_heading=True)
         of_list = _indentation(text, led) - 1 if led and not is_item else column
         above.read_lead(min(column, of_list), lead)
+    elif led and led.kind == "row":
+        above.leave_lists(-1)
     yield from pieces
 
 
