@@ -100,6 +100,19 @@ def test_an_item_stands_in_with_what_leads_to_it(document: str, quote: str, text
     assert correct(answer, found, documents=documents).text == text
 
 
+def test_an_item_far_below_what_leads_to_it_does_not_stand_in() -> None:
+    answer = "Dogs may come in."
+    document = "Nobody may bring:\n" + "".join(f"- thing {n}\n" for n in range(1_000)) + "- dogs\n"
+    start = document.index("- dogs")
+    cited = Citation.from_document([Document(page_content=document)], 0, start, start + 6)
+    found = verdict(answer, answer, citations=(cited,))
+    task = CorrectionTask(
+        answer=answer, verdicts=(found,), documents=(Document(page_content=document),)
+    )
+    [edit] = Corrector(marker=None).fall_back(task, task.verdicts)
+    assert (edit.original, edit.replacement) == (answer, "")
+
+
 def test_a_quoted_title_stands_in_as_it_is() -> None:
     answer = "Dogs may come in."
     documents = (Document(page_content="Lions are big.", metadata={"title": "No dogs in here."}),)

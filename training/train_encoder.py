@@ -130,13 +130,11 @@ def main() -> None:
     )
     begin.add_argument(
         "--anew",
-        action="store_const",
-        dest="start",
-        const=pretrained(),
+        action="store_true",
         help="start from the pretrained body",
     )
     parser.add_argument(
-        "--passes", type=float, default=1.0, help="times that each set is read as often"
+        "--passes", type=float, default=1.0, help="how many times as often to read each set"
     )
     parser.add_argument("--teacher", type=Path, help="whose view of the older sets is kept")
     parser.add_argument("--stage", action="append", choices=STAGES, help="by default all, in order")
@@ -148,7 +146,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    start = options.start
+    start = pretrained() if options.anew else options.start
     for name in options.stage or STAGES:
         weights = options.work / f"{name}.safetensors"
         if not weights.exists():

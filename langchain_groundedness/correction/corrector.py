@@ -105,7 +105,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
     fallback: Literal["quote", "strip"] = "quote"
     """What happens to a contradicted statement if no correction of it passes its check: `quote`
-    replaces it by the evidence sentence, `strip` removes it."""
+    replaces it by the evidence sentence, once and with what leads to it in the document; `strip`
+    removes it."""
 
     @field_validator("marker")
     @classmethod
@@ -139,11 +140,11 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         left: list[_LocatedVerdict] = []
         for verdict, span in _located(verdicts, task.answer):
             held = [c for c in verdict.citations if c.holds_in(task.documents)]
-            quote = _statement(held, task.documents) if self.fallback == "quote" else ""
             stripped = _strip(task, verdict, span, spans)
             if stripped is None:
                 left.append((verdict, span))
                 continue
+            quote = _statement(held, task.documents) if self.fallback == "quote" else ""
             is_inserted = any(edit.correction == quote for edit in (*kept, *edits))
             if quote and not is_inserted and _other_half(task, span, spans) is None:
                 whole = Replacement(0, span[1] - span[0], quote)

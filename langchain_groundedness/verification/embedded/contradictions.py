@@ -1,6 +1,7 @@
 """What a claim says differently from a quote about the same thing."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple, TypeAlias
@@ -94,6 +95,8 @@ _LIMIT = "most"
 _MEASURE = re.compile(r"^(?: (?:years?|old|of age|in (?:weight|length|height|value)|or more))*")
 _NEXT = re.compile(r"\s*([\w'\u2019-]+)")
 _LONGEST = 80
+_LONGEST_GAP = 80
+"""Characters of white space before a word that are looked at for the end of a sentence."""
 
 
 class Difference(NamedTuple):
@@ -301,12 +304,16 @@ def _name_spans(text: str, words: list[Word], other: set[str]) -> Iterator[Part]
     """Yield the names of a text that share no word with the other text."""
     common = inverse_frequencies()
     quantities = find_quantities(text)
+    starts, ends = [word.start for word in words], [q.end for q in quantities]
     for part in name_spans(text):
-        if any(part.start < q.end and q.start < part.end for q in quantities):
+        following = quantities[bisect_right(ends, part.start) :][:1]
+        if following and following[0].start < part.end:
             continue  # "GB" of "5 GB"
-        inside = [w.stem for w in words if part.start <= w.start < part.end]
+        first, last = bisect_left(starts, part.start), bisect_left(starts, part.end)
+        inside = [word.stem for word in words[first:last]]
         telling = set(inside) - STOP_WORDS
-        opens = text[: part.start].rstrip()[-1:] in ".!?:"
+        before = text[max(0, part.start - _LONGEST_GAP) : part.start]
+        opens = before.rstrip()[-1:] in ".!?:"
         lone = len(inside) == 1 and inside[0] in common.idf and inside[0] not in common.names
         if telling and not telling & other and not (opens and lone):
             yield part

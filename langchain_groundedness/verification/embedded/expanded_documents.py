@@ -21,14 +21,17 @@ __all__ = ["EvidenceUnit", "expand_document", "is_question", "statement_at"]
 _TITLE = re.compile(r"#(?!#)")
 _MARKERS = " \t#=*_>"
 _ENDS = (".", "!", "?", ":")
+_BOLD = "*_"
+_EMPHASIS = "*_ \t\r\n"
 _QUOTED = "> \t"
+_LINE_END = re.compile(r"\s*\n[\s>]*")
 _CLOSING = " \t\r\n*_.\"'\u201d\u2019)"
 _INDENTATION = re.compile(r"(?:[ \t]*>)*([ \t]*)")
 _OF_TABLE = ("row", "delimiter")
 _LED = ("item", "row")
 """What a line that ends with a colon may lead to."""
-_FAR_ABOVE = 20_000
-"""Characters; reading them takes 20 ms."""
+_FAR_ABOVE = 5_000
+"""Characters; reading them takes 5 to 30 ms."""
 _LONGEST = 200
 """Characters of a heading, of a line that leads to a list, of a table header, of a path: a longer
 one would be repeated for each short item under it."""
@@ -37,7 +40,6 @@ _DEEPEST = 4
 _MOST_ADDED = 20
 """Times the length of a document that may be added to it; beyond, lines are read as they stand."""
 _ALWAYS_ADDED = 5_000
-_BLANK_QUOTE = "> \t\r\n"
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -84,15 +86,19 @@ def expand_document(text: str) -> tuple[str, list[EvidenceUnit]]:
 
 
 def statement_at(text: str, start: int, end: int) -> str:
-    """Return a cited sentence as it can stand alone: an item with what leads to it, no marker."""
-    # What leads to a list is close above it; a whole document would take long to read.
-    far = max(0, start - _FAR_ABOVE)
+    """Return a cited sentence as it can stand alone: an item with what leads to it, no marker.
+
+    Nothing is returned for an item if what leads to it is too far above to be found.
+    """
+    far = max(0, start - _FAR_ABOVE)  # a whole document would take long to read
     first = max(far, text.find("\n", far, start) + 1) if far else 0
     above, units = expand_document(text[first:end])
     last = units[-1] if units else None
     if last is None or last.is_verbatim or last.source_start > start - first:
         return text[start:end]
-    return above[last.start : last.end]
+    said = above[last.start : last.end]
+    has_context = len(said) > last.source_end - last.source_start
+    return said if has_context or not first else ""
 
 
 def is_question(text: str) -> bool:
@@ -128,9 +134,10 @@ def _pieces(text: str) -> Iterator[_Piece]:
 def _of_markdown(text: str) -> Iterator[_Piece]:
     above = _Above()
     table: list[Block] = []
-    for block, following in pairwise(chain(_not_blank(text), [None])):
+    for block, following in pairwise(chain(_blocks(text), [None])):
         assert block is not None  # noqa: S101  (only the last is)
         after = "" if following is None else following.kind
+        led = following if after in _LED else None
         if block.kind in _OF_TABLE:
             table.append(block)
             if after not in _OF_TABLE:
@@ -138,33 +145,54 @@ def _of_markdown(text: str) -> Iterator[_Piece]:
                 table = []
         elif block.kind in ("heading", "title"):
             line = text[block.start : block.end].strip()
-            heading = _ended(above.read_heading(line, block.kind))
+            heading = _ended(above.read_heading(line, block.kind, leads=led is not None))
             yield _whole(text, block, heading)._replace(is_heading=True)
         else:
-            led = following if after in _LED else None
             yield from _sentences(text, block, above, led)
 
 
-def _not_blank(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text, but no blank lines of quotes."""
-    return (each for each in blocks(text) if text[each.start : each.end].strip(_BLANK_QUOTE))
+def _blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text, but no blank lines of quotes.
+
+    A line right after an item that ends with a colon leads to what follows: it is a paragraph here,
+    though markdown counts it as part of the item.
+    """
+    for block in blocks(text):
+        line = text.rfind("\n", block.start, block.start + len(_shown(text, block))) + 1
+        is_glued = block.kind == "item" and line > block.start and not text[line].isspace()
+        if is_glued and _is_lead(text[line : block.end]):
+            yield block._replace(end=line)
+            yield Block("prose", line, line, block.end)
+        elif _shown(text, block).strip(_QUOTED):
+            yield block
+
+
+def _shown(text: str, block: Block) -> str:
+    return text[block.start : block.end].rstrip()
+
+
+def _is_lead(line: str) -> bool:
+    return line.rstrip(_EMPHASIS).endswith(":")
 
 
 class _Above:
-    """What stands above a line and says what it is about: headings, and the lines before lists."""
+    """What stands above a line and says what it is about: a heading, or lines before lists."""
 
     def __init__(self) -> None:
         self._heading: str | None = None
         self._leads: list[tuple[int, str]] = []
         """With their indentation, the outermost first."""
 
-    def read_heading(self, line: str, kind: BlockKind) -> str:
+    def read_heading(self, line: str, kind: BlockKind, *, leads: bool) -> str:
         """Note a heading for the text under it; return its words."""
-        words = line.splitlines()[0].strip(_MARKERS).rstrip(":")[:_LONGEST]
+        words = line.splitlines()[0].strip(f"{_MARKERS}:")[:_LONGEST]
+        self._leads = []
+        if leads and kind == "heading" and line[0] in _BOLD:
+            self.read_lead(-1, f"{words}:")  # of this list alone
+            return words
         highest = line.endswith("=") if kind == "title" else _TITLE.match(line) is not None
         # If the first heading is of the highest level, it is the title of the whole document.
         self._heading = "" if self._heading is None and highest else words
-        self._leads = []
         return words
 
     def leave_lists(self, indentation: int) -> None:
@@ -173,13 +201,13 @@ class _Above:
 
     def read_lead(self, indentation: int, line: str) -> None:
         """Note a line that leads to a list or a table."""
-        if len(self._leads) < _DEEPEST:
-            self._leads.append((indentation, line))
+        self._leads.append((indentation, line))
 
     def put_before(self, line: str) -> str:
-        """Add the innermost heading and the lines that lead to a line."""
+        """Add what is nearest above a line: the lines that lead to it, or else its heading."""
         heading = [f"{self._heading}:"] if self._heading else []
-        return " ".join([*heading, *(lead for _, lead in self._leads), line])
+        leads = [lead for _, lead in self._leads[-_DEEPEST:]]
+        return " ".join([*(leads or heading), line])
 
 
 def _table(text: str, lines: Sequence[Block], above: _Above) -> Iterator[_Piece]:
@@ -198,25 +226,27 @@ def _sentences(text: str, block: Block, above: _Above, led: Block | None) -> Ite
     """Yield the sentences of a paragraph or item; the last may lead to the list or table `led`."""
     is_item = block.kind == "item"
     column = _indentation(text, block) - (not is_item)  # its list need not be indented further
-    *_, last_line = text[block.start : block.end].strip().splitlines()
-    # An unindented line right after a list belongs to its last item in markdown, seldom in meaning.
-    if is_item and text[block.start : block.end].strip() != last_line and last_line[:1].strip():
-        column = -1
-    above.leave_lists(column)
+    wrapped = _shown(text, block).rpartition("\n")
+    # What an unindented line adds to an item may be about something else, and so may what follows.
+    above.leave_lists(-1 if is_item and wrapped[0] and not wrapped[2][0].isspace() else column)
     pieces = [_Piece(each.start, each.end) for each in split_block(text, block)]
     words = [text[each.start : each.end].strip() for each in pieces]
     if is_item and pieces:
         words[0] = text[block.body : pieces[0].end].strip()
         pieces[0] = pieces[0]._replace(meant=above.put_before(_ended(words[0])))
-    lead = (words[-1] if column >= 0 or not is_item else last_line) if words and led else ""
-    lead = lead.lstrip(_QUOTED)
-    if lead.rstrip("*_ ").endswith(":") and len(lead) <= _LONGEST:
+    if led and words and _is_lead(words[-1]) and len(words[-1]) <= _LONGEST:
         pieces[-1] = pieces[-1]._replace(is_heading=True)
-        of_list = _indentation(text, led) - 1 if led and not is_item else column
-        above.read_lead(min(column, of_list), lead)
+        of_list = column if is_item else _indentation(text, led) - 1
+        above.read_lead(min(column, of_list), _plain(words[-1]))
     elif led and led.kind == "row":
         above.leave_lists(-1)
     yield from pieces
+
+
+def _plain(line: str) -> str:
+    """Return a line that leads to a list without marks of quotes and emphasis."""
+    joined = _LINE_END.sub(" ", line.lstrip(_QUOTED))
+    return joined.replace("**", "").replace("__", "").strip(_EMPHASIS)
 
 
 def _indentation(text: str, block: Block) -> int:

@@ -148,7 +148,7 @@ _QUANTITY = rf"""(?<![\w.,])(?:
         (?:(?P<cur>{_CURRENCY})\s?)?(?P<sign>[-\u2212](?=\d))?
         (?:(?P<digits>{_NUMBER})|(?P<worded>(?:{_WORDED})(?:[-\ ](?:{"|".join(ONES[1:10])}))?)\b)
         (?:[-\ \u00a0]?(?P<mag>{_MAGNITUDE})(?!\w))?
-        (?:(?:[-\ \u00a0]|\n(?=[a-z]{{2}}))?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
+        (?:(?:[-\ \u00a0]|\n(?=(?-i:[a-z]{{2}})))?(?P<unit>%|per\ cent\b|(?:{_AFTER})(?!\w)))?
       )(?!\w)
     )"""
 _SENTENCE = 600
