@@ -105,7 +105,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
     """Timeout of one model call in seconds; `None` leaves it to the model's client."""
     fallback: Literal["quote", "strip"] = "quote"
     """What happens to a contradicted statement if no correction of it passes its check: `quote`
-    replaces it by the evidence sentence, once and with what leads to it in the document; `strip`
+    replaces it by the evidence sentence, with what leads to it in the document; `strip`
     removes it."""
 
     @field_validator("marker")
@@ -121,19 +121,16 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         check_prompt(self.prompt or CORRECTION_PROMPT, required={"evidence", "statements"})
         return self
 
-    def fall_back(
-        self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict], *, kept: Sequence[Edit] = ()
-    ) -> list[Edit]:
+    def fall_back(self, task: CorrectionTask, verdicts: Sequence[ClaimVerdict]) -> list[Edit]:
         """Edit claims that could not be corrected.
 
         Args:
             task: The answer and all its verdicts.
             verdicts: The contradicted claims without a correction.
-            kept: Edits that stand.
 
         Returns:
             For each claim that is located in the answer, its replacement by the evidence sentence,
-            or its removal, also where another edit inserts the same sentence.
+            or its removal.
         """
         spans = _located(task.verdicts, task.answer)
         edits: list[Edit] = []
@@ -145,8 +142,7 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
                 left.append((verdict, span))
                 continue
             quote = _statement(held, task.documents) if self.fallback == "quote" else ""
-            is_inserted = any(edit.correction == quote for edit in (*kept, *edits))
-            if quote and not is_inserted and _other_half(task, span, spans) is None:
+            if quote and _other_half(task, span, spans) is None:
                 whole = Replacement(0, span[1] - span[0], quote)
                 edits.append(self._edit(task.answer, verdict, span, whole))
             else:
@@ -184,12 +180,8 @@ class Corrector(CheckedOptions, FlowRunnable[CorrectionTask, CorrectedAnswer]):
         for verdict, span in unlocated:
             text = task.answer[slice(*span)]
             whole = _whole_change(text, verdict, task, written.get(verdict.claim.id))
-            if whole is None:
-                continue
-            is_whole = (whole.start, whole.end) == (0, len(text))
-            is_inserted = is_whole and any(edit.correction == whole.text for edit in edits)
-            stripped = _strip(task, verdict, span, spans) if is_inserted else None
-            edits.append(stripped or self._edit(task.answer, verdict, span, whole))
+            if whole is not None:
+                edits.append(self._edit(task.answer, verdict, span, whole))
         made = without_overlaps(edits)
         return CorrectedAnswer(text=apply_edits(task.answer, made), edits=made)
 

@@ -510,7 +510,7 @@ class Check:
         corrector = self.corrector
         if not isinstance(corrector, Corrector):
             corrector = Corrector(fallback="strip")
-        edits = without_overlaps([*kept, *corrector.fall_back(task, missing, kept=kept)])
+        edits = without_overlaps([*kept, *corrector.fall_back(task, missing)])
         return replace(state, edits=edits)
 
     def without_unchecked(self, state: CheckState) -> CheckState:
